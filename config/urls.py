@@ -1,0 +1,38 @@
+"""Addresses."""
+
+from django.contrib import admin
+from django.urls import URLPattern, URLResolver, include, path
+from django.views.generic import RedirectView
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
+from rest_framework.permissions import AllowAny
+
+from billing import api as billing_api
+from config import health
+from videos import api as videos_api
+from videos import files_api, hooks
+
+api: list[URLPattern | URLResolver] = [
+    path("videos", videos_api.VideoList.as_view(), name="video-list"),
+    path("videos/<str:client_id>", videos_api.VideoDetail.as_view(), name="video-detail"),
+    path("videos/<str:client_id>/abandon", videos_api.VideoAbandon.as_view(), name="video-abandon"),
+    path("videos/<str:client_id>/cancel", videos_api.VideoCancel.as_view(), name="video-cancel"),
+    path("models", videos_api.ModelList.as_view(), name="model-list"),
+    path("account", billing_api.AccountDetail.as_view(), name="account-detail"),
+    path("account/transfers", billing_api.TransferList.as_view(), name="transfer-list"),
+    path("files", files_api.FileList.as_view(), name="file-list"),
+    path("files/<uuid:file_id>", files_api.FileDetail.as_view(), name="file-detail"),
+    path("files/<uuid:file_id>/content", files_api.FileContent.as_view(), name="file-content"),
+    path("schema", SpectacularAPIView.as_view(permission_classes=[AllowAny]), name="schema"),
+    path("docs", SpectacularSwaggerView.as_view(permission_classes=[AllowAny]), name="docs"),
+]
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("", RedirectView.as_view(url="/videos/"), name="front"),
+    path("api/", include(api)),
+    path("hooks/<str:provider>/<str:key>", hooks.receive, name="webhook"),
+    path("accounts/", include("allauth.urls")),
+    path("i18n/", include("django.conf.urls.i18n")),
+    path("admin/", admin.site.urls),
+    path("healthz", health.healthz, name="healthz"),
+    path("readyz", health.readyz, name="readyz"),
+]

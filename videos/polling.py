@@ -1,0 +1,270 @@
+"""Reading the status of running jobs: taken in bulk, read concurrently, written in bulk where nothing
+changed.
+
+A failed read is a failed read and never a failed task.
+"""
+
+import asyncio
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import structlog
+from asgiref.sync import async_to_sync, sync_to_async
+from django.conf import settings
+
+from core import db
+from core.http import HttpRequest, ReadClient, ReadFailed
+from core.nudge import nudge
+from videos import alarms
+from videos.catalogue import get_model
+from videos.dispatch import PROVIDER
+from videos.endings import Failure, Overtaken, fail
+from videos.leases import Lease, StaleLease, lock_leased, take_due
+from videos.models import Attempt, VideoTask
+from videos.pauses import next_read_in
+from videos.providers.base import (
+    AccountTrouble,
+    AlreadyCompleted,
+    Cancelled,
+    CancelNotFound,
+    CancelRequested,
+    Job,
+    NotFound,
+    Provider,
+    ProviderFailed,
+    ReadTrouble,
+    Running,
+    StatusReading,
+    Succeeded,
+    UnseenWord,
+    Waiting,
+)
+from videos.providers.registry import get_provider, provider_names
+from videos.states import Outcome, Phase
+
+log = structlog.get_logger(__name__)
+
+READ_AT_ONCE = 100  # status reads in flight of one run
+READ_SECONDS = 20.0  # well within a lease, so that a hanging provider cannot outlive it
+MAX_UPSTREAM_QUEUE = 2**31 - 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunningTask:
+    """A leased task with the job it runs on."""
+
+    task: VideoTask
+    lease: Lease
+    attempt: Attempt
+    job: Job
+
+
+@db.durable
+def poll_due() -> int:
+    """Read what is due, provider after provider; how many tasks were read."""
+    return sum(poll_provider(name) for name in provider_names())
+
+
+@db.durable
+def poll_provider(name: str) -> int:
+    """Read a provider's due jobs once over; how many."""
+    work = with_jobs(take_due(work="poll", provider=name, limit=READ_AT_ONCE))
+    if work:
+        async_to_sync(_read_all)(work, get_provider(name))
+    return len(work)
+
+
+def with_jobs(taken: Sequence[tuple[VideoTask, Lease]]) -> list[RunningTask]:
+    """Add the accepted attempt to each leased task, in one query."""
+    attempts = {
+        attempt.task_id: attempt
+        for attempt in Attempt.objects.filter(
+            task_id__in=[task.pk for task, _ in taken], outcome=Outcome.ACCEPTED
+        )
+    }
+    return [
+        RunningTask(task=task, lease=lease, attempt=attempts[task.pk], job=job_of(attempts[task.pk]))
+        for task, lease in taken
+        if task.pk in attempts
+    ]
+
+
+def job_of(attempt: Attempt) -> Job:
+    spec = get_model(attempt.model)
+    return Job(
+        upstream_id=str(attempt.upstream_id),
+        endpoint=spec.endpoint if spec else attempt.model,
+        handles=attempt.handles,
+    )
+
+
+async def _read_all(work: list[RunningTask], provider: Provider) -> None:
+    async with ReadClient(total_seconds=READ_SECONDS) as client:
+        readings = await asyncio.gather(*(_read_one(item, provider, client) for item in work))
+    await sync_to_async(record_readings)(work=work, readings=readings, provider=provider)
+
+
+async def _read_one(item: RunningTask, provider: Provider, client: ReadClient) -> StatusReading:
+    if item.task.cancel_requested_at is not None and item.task.cancel_sent_at is None:
+        await _ask_to_stop(item, provider, client)
+    return await read_status(provider.status(item.job), provider, client)
+
+
+async def read_status(request: HttpRequest, provider: Provider, client: ReadClient) -> StatusReading:
+    try:
+        return provider.read_status(await client.get(request))
+    except ReadFailed as failure:
+        return ReadTrouble(reason=failure.reason)
+
+
+async def _ask_to_stop(item: RunningTask, provider: Provider, client: ReadClient) -> None:
+    """Send the cancellation; whether it was obeyed is told by the status. Unclear answers are asked again."""
+    try:
+        answer = provider.read_cancel(await client.get(provider.cancel(item.job)))
+    except ReadFailed as failure:
+        log.info("cancel_not_answered", task_id=str(item.task.pk), reason=failure.reason)
+        return
+    if isinstance(answer, CancelRequested | AlreadyCompleted | CancelNotFound):
+        await sync_to_async(note_cancel_sent)(item.task)
+
+
+@db.transaction
+def note_cancel_sent(task: VideoTask) -> None:
+    VideoTask.objects.filter(pk=task.pk, cancel_sent_at__isnull=True).update(cancel_sent_at=db.now())
+
+
+def record_readings(
+    *, work: Sequence[RunningTask], readings: Sequence[StatusReading], provider: Provider
+) -> None:
+    """Write what the reads brought: one statement for all that only goes on, one transaction per ending."""
+    now = db.now()
+    for item, reading in zip(work, readings, strict=True):
+        try:
+            _record_reading(item, reading, provider, now)
+        except (StaleLease, Overtaken):
+            log.info("reading_came_too_late", task_id=str(item.task.pk))
+    trouble = [reading for reading in readings if isinstance(reading, AccountTrouble)]
+    if trouble:
+        alarms.raise_alarm(provider=provider.name, source="read", reason=trouble[0].reason, now=now)
+    elif any(not isinstance(reading, ReadTrouble) for reading in readings) and alarms.has_alarm(
+        provider=provider.name
+    ):
+        alarms.clear_alarm(provider=provider.name, source="read", now=now)
+
+
+def _record_reading(item: RunningTask, reading: StatusReading, provider: Provider, now: datetime) -> None:
+    match reading:
+        case Waiting(queue_position=position):
+            place = position if position is None or 0 <= position <= MAX_UPSTREAM_QUEUE else None
+            go_on(item, now, phase=Phase.QUEUED, queue_position=place)
+        case Running(progress=progress):
+            go_on(item, now, phase=Phase.RUNNING, queue_position=None, **_progress(item.task, progress))
+        case Succeeded():
+            start_storing(item=item, now=now)
+        case ProviderFailed():
+            _fail(item, failure_of(item.task, reading, provider), now)
+        case Cancelled():
+            _fail(item, cancelled_failure(item.task), now)
+        case NotFound():
+            if item.task.cancel_sent_at is not None:  # it was taken out of the queue, as we asked
+                _fail(item, Failure(code="cancelled"), now)
+            else:
+                read_failed(item, now, reason="not_found")
+        case ReadTrouble(reason=reason, retry_after_seconds=told):
+            read_failed(item, now, reason=reason, told=told)
+        case AccountTrouble(reason=reason):
+            read_failed(item, now, reason=reason, told=settings.PROVIDER_PROBE_SECONDS)
+        case UnseenWord(word=word):
+            log.warning("unseen_status_word", provider=provider.name, word=word[:64])
+            go_on(item, now)
+
+
+def cancelled_failure(task: VideoTask) -> Failure:
+    """Cancelled by us, or by the provider of its own accord, which is its failure."""
+    return Failure(code="cancelled" if task.cancel_requested_at is not None else "provider_failed")
+
+
+def failure_of(task: VideoTask, reading: ProviderFailed, provider: Provider) -> Failure:
+    """A provider's failure in our words. A task we asked to cancel is called cancelled."""
+    if task.cancel_sent_at is not None and reading.code == "provider_failed":
+        return Failure(code="cancelled", detail=provider.scrub(reading.detail))
+    params = {"field": reading.field or "request"} if reading.code == "input_invalid" else {}
+    return Failure(
+        code=reading.code,
+        params=params,
+        detail=provider.scrub(reading.detail),
+        keeps_charge=(
+            reading.code == "output_withheld"
+            and reading.charged is not None
+            and reading.charged.is_above_zero
+        ),
+    )
+
+
+def _progress(task: VideoTask, progress: int | None) -> dict[str, int]:
+    """Clamped, never falling, and 100 only when completed."""
+    if progress is None:
+        return {}
+    return {"progress": max(min(progress, 99), 0, task.progress or 0)}
+
+
+def next_read_at(task: VideoTask, now: datetime) -> datetime:
+    age = (now - (task.accepted_at or task.created_at)).total_seconds()
+    return now + timedelta(
+        seconds=next_read_in(
+            age_seconds=age,
+            first=settings.FIRST_POLL_SECONDS,
+            slowest=settings.SLOWEST_POLL_SECONDS,
+            chance=random.random,
+        )
+    )
+
+
+def go_on(item: RunningTask, now: datetime, **fields: Any) -> None:
+    """Let a task go on, under its lease: no state changes, so one guarded statement is enough."""
+    VideoTask.objects.filter(pk=item.task.pk, lease_token=item.lease.token).update(
+        next_check_at=next_read_at(item.task, now),
+        lease_token=None,
+        lease_until=None,
+        tries=0,
+        first_try_at=None,
+        **fields,
+    )
+
+
+def read_failed(item: RunningTask, now: datetime, *, reason: str, told: float | None = None) -> None:
+    """Count a failed read and come back later; nothing else follows from it."""
+    pause = max(told or 0.0, (next_read_at(item.task, now) - now).total_seconds())
+    VideoTask.objects.filter(pk=item.task.pk, lease_token=item.lease.token).update(
+        next_check_at=now + timedelta(seconds=pause),
+        lease_token=None,
+        lease_until=None,
+        tries=item.task.tries + 1,
+        first_try_at=item.task.first_try_at or now,
+    )
+    log.info("status_not_read", task_id=str(item.task.pk), reason=reason)
+
+
+@db.transaction
+def start_storing(*, item: RunningTask, now: datetime) -> None:
+    """The provider is done: the result is fetched next. Raises: StaleLease."""
+    task = lock_leased(item.lease)
+    VideoTask.objects.filter(pk=task.pk).update(
+        phase=Phase.STORING,
+        queue_position=None,
+        next_check_at=now,
+        lease_token=None,
+        lease_until=None,
+        tries=0,
+        first_try_at=None,
+    )
+    nudge("videos.tasks.store_due")
+
+
+@db.transaction
+def _fail(item: RunningTask, failure: Failure, now: datetime) -> None:
+    task = lock_leased(item.lease)
+    fail(task=task, failure=failure, cause=failure.code, actor=PROVIDER, now=now)

@@ -1,0 +1,1 @@
+"""Adapters to the upstream providers: pure translation between our words and theirs."""

@@ -1,0 +1,178 @@
+"""Reads of tasks. Claim, task and money shown together come from one statement, so that they fit together."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Max, OuterRef, Q, QuerySet, Subquery, Sum
+
+from billing.kinds import ChargeState, Kind, charge_state
+from billing.models import Charge, Resolution, Transfer
+from tombstones.models import Claim, ClaimState
+from videos.models import Attempt, ProviderStatus, TaskEvent, VideoTask
+from videos.states import FINAL, State
+
+MAX_IDS = 100  # ids in one bulk read
+
+
+@dataclass(frozen=True, kw_only=True)
+class Alarm:
+    """A provider that we cannot send to now."""
+
+    reason: str
+    since: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskView:
+    """A claim with what belongs to it, as one statement saw it. `task` is None when the claim is buried."""
+
+    claim: Claim
+    task: VideoTask | None
+    prompt: str
+    charge: Charge | None
+    resolution: Resolution | None
+    goodwill_micros: int
+    alarm: Alarm | None
+
+    @property
+    def is_buried(self) -> bool:
+        return self.claim.state == ClaimState.BURIED
+
+    @property
+    def charged_micros(self) -> int:
+        return self.charge.amount_micros if self.charge else 0
+
+    @property
+    def returned_micros(self) -> int:
+        """Refunded, returned with the settlement, and given back by support."""
+        return (self.resolution.returned_micros if self.resolution else 0) + self.goodwill_micros
+
+    @property
+    def money(self) -> ChargeState:
+        return charge_state(
+            charged=self.charge.amount_micros if self.charge else None,
+            outcome=self.resolution.outcome if self.resolution else None,
+            returned=self.returned_micros,
+        )
+
+
+def _with_everything(claims: QuerySet[Claim]) -> QuerySet[Claim]:
+    goodwill = (
+        Transfer.objects.filter(charge_id=OuterRef("pk"), kind=Kind.GOODWILL)
+        .order_by()
+        .values("charge_id")
+        .annotate(sum=Sum("amount_micros"))
+        .values("sum")
+    )
+    alarms = ProviderStatus.objects.filter(provider=OuterRef("task__provider"), alarm__isnull=False)
+    return claims.select_related("task__payload", "charge__resolution").annotate(
+        goodwill_micros=Subquery(goodwill),
+        alarm=Subquery(alarms.values("alarm")[:1]),
+        alarm_since=Subquery(alarms.values("alarm_since")[:1]),
+    )
+
+
+def _view(claim: Any) -> TaskView:
+    task: VideoTask | None = getattr(claim, "task", None)
+    charge: Charge | None = getattr(claim, "charge", None)
+    payload = getattr(task, "payload", None) if task else None
+    return TaskView(
+        claim=claim,
+        task=task,
+        prompt=payload.prompt if payload else "",
+        charge=charge,
+        resolution=getattr(charge, "resolution", None) if charge else None,
+        goodwill_micros=claim.goodwill_micros or 0,
+        alarm=Alarm(reason=claim.alarm, since=claim.alarm_since) if claim.alarm else None,
+    )
+
+
+def view_of(*, owner_id: UUID, client_id: str) -> TaskView | None:
+    """The owner's id with its task and money; None for an unseen id and for a stranger's alike."""
+    claim = _with_everything(Claim.objects.filter(owner_id=owner_id, client_id=client_id)).first()
+    return None if claim is None else _view(claim)
+
+
+def view_of_task(task_id: UUID) -> TaskView | None:
+    """For staff: the same view by task id, whoever owns it."""
+    claim = _with_everything(Claim.objects.filter(pk=task_id)).first()
+    return None if claim is None else _view(claim)
+
+
+def views_of(*, owner_id: UUID, client_ids: Sequence[str]) -> dict[str, TaskView]:
+    """Many ids at once, by client id; ids that are not there are unseen or a stranger's."""
+    claims = _with_everything(Claim.objects.filter(owner_id=owner_id, client_id__in=client_ids))
+    return {claim.client_id: _view(claim) for claim in claims}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListFilter:
+    """What a list shows. `group`: all, running (unfinished), ready, failed, or one state."""
+
+    group: str = "all"
+    model: str = ""
+    words: str = ""
+
+
+_GROUPS = {
+    "running": Q(task__finished_at__isnull=True),
+    "ready": Q(task__state=State.COMPLETED),
+    **{state.value: Q(task__state=state) for state in State},
+}
+
+
+def list_views(
+    *, owner_id: UUID, chosen: ListFilter, limit: int, before: tuple[datetime, UUID] | None = None
+) -> list[TaskView]:
+    """The owner's tasks, newest first, finished ones included; `before` is the last row of the page
+    before.
+    """
+    claims = Claim.objects.filter(owner_id=owner_id, task__owner_id=owner_id)
+    if chosen.group in _GROUPS:
+        claims = claims.filter(_GROUPS[chosen.group])
+    if chosen.model:
+        claims = claims.filter(task__model=chosen.model)
+    if chosen.words:
+        claims = claims.filter(task__payload__prompt__icontains=chosen.words)
+    if before is not None:
+        at, key = before
+        claims = claims.filter(Q(task__created_at__lt=at) | Q(task__created_at=at, task__pk__lt=key))
+    rows = _with_everything(claims).order_by("-task__created_at", "-task__pk")[:limit]
+    return [_view(claim) for claim in rows]
+
+
+def unfinished_twin(*, owner_id: UUID, request_hash: str) -> VideoTask | None:
+    """An unfinished task of this owner with the identical request, if there is one."""
+    return (
+        VideoTask.objects.filter(owner_id=owner_id, finished_at__isnull=True, request_hash=request_hash)
+        .order_by("-created_at")
+        .first()
+    )
+
+
+def attempts_of(task_id: UUID) -> list[Attempt]:
+    return list(Attempt.objects.filter(task_id=task_id).order_by("number"))
+
+
+def events_of(task_id: UUID) -> list[TaskEvent]:
+    return list(TaskEvent.objects.filter(task_id=task_id).order_by("created_at", "id"))
+
+
+def last_attempt_number(task_id: UUID) -> int:
+    return Attempt.objects.filter(task_id=task_id).aggregate(last=Max("number"))["last"] or 0
+
+
+def is_final(task: VideoTask) -> bool:
+    return task.state in FINAL
+
+
+def paused_seconds(*, provider: str, now: datetime) -> float:
+    """How long in total we could not send to a provider, a present alarm included. Seconds."""
+    status = ProviderStatus.objects.filter(provider=provider).first()
+    if status is None:
+        return 0.0
+    current = (now - status.alarm_since).total_seconds() if status.alarm_since else 0.0
+    return status.paused_seconds + max(0.0, current)

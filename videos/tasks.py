@@ -1,0 +1,32 @@
+"""Doors for workers. Each claims due rows from the database, so running one twice, or never, is safe."""
+
+from celery import shared_task
+from django.utils import timezone
+
+from videos import dispatch, late, polling, results, sweeping, unknowns
+
+
+@shared_task
+def dispatch_due() -> None:
+    dispatch.dispatch_due()
+
+
+@shared_task
+def poll_due() -> None:
+    polling.poll_due()
+
+
+@shared_task
+def store_due() -> None:
+    results.store_due()
+
+
+@shared_task
+def check_unknown_due() -> None:
+    unknowns.check_unknown_due()
+
+
+@shared_task
+def sweep() -> None:
+    sweeping.sweep(now=timezone.now())
+    late.follow_late_jobs()
