@@ -13,7 +13,6 @@ class User(AbstractUser):
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     language = models.CharField(max_length=16, blank=True, default="")  # empty: as the browser asks
-    theme = models.CharField(max_length=8, blank=True, default="")  # light, dark, or empty: as the system
 
     def __str__(self) -> str:
         return self.username

@@ -2,6 +2,7 @@
 
 import secrets
 from datetime import datetime, timedelta
+from uuid import UUID
 
 from django.utils import timezone
 
@@ -30,7 +31,7 @@ def create_token(*, user: User, name: str, now: datetime) -> str:
 
 
 @db.transaction
-def revoke_token(*, user: User, token_id: str, now: datetime) -> bool:
+def revoke_token(*, user: User, token_id: UUID, now: datetime) -> bool:
     """Refuse a token of this user from now on; False when it is not theirs or was revoked before."""
     return bool(
         ApiToken.objects.filter(pk=token_id, user=user, revoked_at__isnull=True).update(revoked_at=now)
@@ -45,8 +46,6 @@ def note_token_use(*, token: ApiToken) -> None:
 
 
 @db.transaction
-def change_preferences(*, user: User, language: str | None = None, theme: str | None = None) -> None:
-    """Remember the language or the theme a person chose; None leaves it as it is."""
-    changes = {name: value for name, value in (("language", language), ("theme", theme)) if value is not None}
-    if changes:
-        User.objects.filter(pk=user.pk).update(**changes)
+def choose_language(*, user: User, language: str) -> None:
+    """Remember the language a person chose, on every device."""
+    User.objects.filter(pk=user.pk).update(language=language)

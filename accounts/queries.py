@@ -25,3 +25,8 @@ def token_of_key(key: str) -> ApiToken | None:
 
 def user_named(username: str) -> User | None:
     return User.objects.filter(username=username).first()
+
+
+def tokens_of(user: User) -> list[ApiToken]:
+    """A person's tokens in use, newest first."""
+    return list(ApiToken.objects.filter(user=user, revoked_at__isnull=True).order_by("-created_at"))

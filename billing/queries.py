@@ -9,8 +9,8 @@ from django.db.models import Case, Count, F, Q, QuerySet, Sum, Value, When
 from django.db.models.functions import Coalesce
 
 from billing.errors import LimitReached
-from billing.kinds import Kind, Leg
-from billing.models import Account, Charge, PriceVersion, Transfer
+from billing.kinds import Kind, Leg, Outcome
+from billing.models import Account, Charge, PriceVersion, Resolution, Transfer
 from billing.prices import Quote
 from core import db
 from core.errors import Allowed
@@ -119,17 +119,27 @@ class StatementLine:
     balance_after_micros: int
     client_id: str | None  # of the task it is about
     is_buried: bool  # that task was deleted
+    is_settled: bool  # its charge was settled
 
 
 def statement(
-    *, owner_id: UUID, limit: int, before: tuple[datetime, UUID] | None = None
+    *,
+    owner_id: UUID,
+    limit: int,
+    before: tuple[datetime, UUID] | None = None,
+    with_settlements: bool = True,
 ) -> list[StatementLine]:
     """The owner's transfers, newest first, each with the balance after it.
+
+    A settlement does not move the owner's balance: the money left it when it was held. People are shown the
+    charge alone (`with_settlements=False`), so that one video is one line.
 
     Balances are counted back from the current one, so the first page reads only itself; a later page sums
     the rows that are newer than it, by index.
     """
-    rows = Transfer.objects.filter(owner_id=owner_id).exclude(kind=Kind.LOSS)
+    rows = Transfer.objects.filter(owner_id=owner_id).exclude(
+        kind__in=[Kind.LOSS] if with_settlements else [Kind.LOSS, Kind.SETTLE]
+    )
     newer_sum = 0
     if before is not None:
         at, key = before
@@ -139,7 +149,11 @@ def statement(
     account = Account.objects.filter(pk=owner_id).first()
     balance = (account.balance_micros if account else 0) - newer_sum
     lines = []
-    page = rows.select_related("charge__claim").annotate(signed=SIGNED).order_by("-created_at", "-id")
+    page = (
+        rows.select_related("charge__claim", "charge__resolution")
+        .annotate(signed=SIGNED)
+        .order_by("-created_at", "-id")
+    )
     for transfer in page[:limit]:
         signed: int = transfer.signed
         claim = transfer.charge.claim if transfer.charge else None
@@ -150,10 +164,16 @@ def statement(
                 balance_after_micros=balance,
                 client_id=claim.client_id if claim else None,
                 is_buried=claim is not None and claim.state == ClaimState.BURIED,
+                is_settled=_is_settled(transfer.charge),
             )
         )
         balance -= signed
     return lines
+
+
+def _is_settled(charge: Charge | None) -> bool:
+    resolution: Resolution | None = getattr(charge, "resolution", None)
+    return resolution is not None and resolution.outcome == Outcome.SETTLED
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,3 +195,8 @@ def spent_this_month(*, owner_id: UUID, now: datetime) -> MonthSpent:
     return MonthSpent(
         charged_micros=sums["charged"] or 0, returned_micros=sums["returned"] or 0, videos=sums["videos"] or 0
     )
+
+
+def held_count(owner_id: UUID) -> int:
+    """How many videos the held sum is for."""
+    return Charge.objects.filter(UNRESOLVED, owner_id=owner_id).count()

@@ -2,8 +2,44 @@
 
 from typing import Any
 
+from django.conf import settings
 from django.http import HttpRequest
+from django.utils.translation import gettext as _
+
+from accounts.models import User
+from billing.queries import balance_of
+from core.requests import request_id
+
+THEMES = ("light", "dark")  # anything else: as the system
 
 
 def shell(request: HttpRequest) -> dict[str, Any]:
-    return {}
+    """The context of the page frame. The admin has a frame of its own and is asked nothing."""
+    user = request.user if hasattr(request, "user") else None
+    chosen = request.COOKIES.get("oncereel_theme", "")
+    theme = chosen if chosen in THEMES else ""
+    if not isinstance(user, User) or request.path.startswith("/admin/"):
+        return {"request_id": request_id(request), "theme": theme, "nav": [], "balance": None}
+    balance = balance_of(user.pk)
+    return {
+        "request_id": request_id(request),
+        "theme": theme,
+        "nav": _entries(request.path),
+        "balance": {
+            "available_micros": balance.available_micros,
+            "held_micros": balance.held_micros,
+            "currency": settings.BILLING_CURRENCY,
+        },
+    }
+
+
+def _entries(path: str) -> list[dict[str, Any]]:
+    places = (
+        ("/videos/", _("Videos"), "videos"),
+        ("/billing/", _("Billing"), "billing"),
+        ("/account/", _("Account"), "account"),
+    )
+    return [
+        {"url": url, "label": label, "icon": icon, "current": path.startswith(url)}
+        for url, label, icon in places
+    ]

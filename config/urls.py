@@ -6,10 +6,12 @@ from django.views.generic import RedirectView
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 from rest_framework.permissions import AllowAny
 
+from accounts import pages as account_pages
 from billing import api as billing_api
+from billing import pages as billing_pages
 from config import health
 from videos import api as videos_api
-from videos import files_api, hooks
+from videos import files_api, hooks, pages
 
 api: list[URLPattern | URLResolver] = [
     path("videos", videos_api.VideoList.as_view(), name="video-list"),
@@ -31,7 +33,15 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/", include(api)),
     path("hooks/<str:provider>/<str:key>", hooks.receive, name="webhook"),
     path("accounts/", include("allauth.urls")),
-    path("i18n/", include("django.conf.urls.i18n")),
+    path("i18n/setlang/", account_pages.set_language, name="set_language"),
+    path("account/", account_pages.index, name="account"),
+    path("account/tokens", account_pages.create_token, name="create-token"),
+    path("account/tokens/<uuid:token_id>/revoke", account_pages.revoke_token, name="revoke-token"),
+    path("videos/", pages.index, name="videos"),
+    path("videos/<str:client_id>/", pages.detail, name="video"),
+    path("videos/<str:client_id>/cancel", pages.cancel, name="cancel-video"),
+    path("videos/<str:client_id>/delete", pages.delete, name="delete-video"),
+    path("billing/", billing_pages.index, name="billing"),
     path("admin/", admin.site.urls),
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from simulator.faults import Answer, AnswerFault, Cut, distort
 
-HANG_LOOK_SECONDS = 0.25  # how often a hanging answer looks whether the client has gone
+HANG_LOOK_SECONDS = 0.5  # how often a hanging answer looks whether the client has gone
 ABRUPT = struct.pack("ii", 1, 0)  # SO_LINGER with no time: closing sends RST and drops what is unsent
 
 

@@ -119,6 +119,7 @@ class ListFilter:
 
 _GROUPS = {
     "running": Q(task__finished_at__isnull=True),
+    "finished": Q(task__finished_at__isnull=False),
     "ready": Q(task__state=State.COMPLETED),
     **{state.value: Q(task__state=state) for state in State},
 }

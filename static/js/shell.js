@@ -16,7 +16,9 @@ function chooseTheme(theme) {
   }
 }
 
-/** A menu closes by Escape, by a click elsewhere, and after a choice; focus returns to its opener by Escape. */
+/**
+ * A menu closes by Escape, by a click elsewhere, and after a choice; focus returns to its opener by Escape.
+ */
 function startMenus() {
   document.addEventListener("click", (event) => {
     for (const menu of document.querySelectorAll("details[data-menu][open]")) {

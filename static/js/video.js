@@ -49,7 +49,8 @@ const watcher = new Watcher({
 function apply(task) {
   const hasEnded = !FINAL.includes(box.dataset.state) && FINAL.includes(task.state);
   fillCard(box, task, page);
-  const isPatient = !FINAL.includes(task.state) && Date.now() - Date.parse(task.created_at) > PATIENCE_MILLISECONDS;
+  const isPatient =
+    !FINAL.includes(task.state) && Date.now() - Date.parse(task.created_at) > PATIENCE_MILLISECONDS;
   hint(id, isPatient ? page.say("still_running", { amount: heldMoney(task) }) : "");
   // The timeline and the money table are the server's to write; an ended task changes no more.
   if (hasEnded) location.reload();

@@ -80,7 +80,8 @@ const submission = new Submission({
       composer.refuse(problem.message?.text ?? problem.detail ?? problem.title ?? "");
       pending.remove(id);
       if (problem.code === "price_changed" || problem.code === "model_unavailable") void refreshModels();
-      if (problem.code === "insufficient_balance") void showRefusedTask(id);
+      // Not enough money is remembered as a task.
+      if (problem.task?.chips) apply(problem.task, { isOwn: true });
     },
     ended(id, slug, problem) {
       const text = slug ? page.say(slug) : (problem.message?.text ?? problem.detail);
@@ -96,7 +97,10 @@ const submission = new Submission({
 const sent = new Map(); // id → tells the form that its request has left or ended
 const bodies = new Map(); // kept for "use again" when a request ends without a video
 
-/** The form's wish: ask when the same is already running, then hand over. Resolves when the form is free again. */
+/**
+ * The form's wish: ask when the same is already running, then hand over. Resolves when the form is free
+ * again.
+ */
 async function submit(body, price) {
   if (navigator.onLine === false) {
     composer.refuse(page.say("offline"));
@@ -130,7 +134,10 @@ function findSame(body) {
 }
 
 function acknowledgedIds() {
-  return memory.listOwn(page.owner).filter((record) => record.acknowledged).map(({ id }) => id);
+  return memory
+    .listOwn(page.owner)
+    .filter((record) => record.acknowledged)
+    .map(({ id }) => id);
 }
 
 /** What an earlier page has left: ask the server about each. Only the leading tab does. */
@@ -163,14 +170,19 @@ function stateOnPage(id) {
 function told(reading, id) {
   const record = memory.find(page.owner, id);
   if (record && !record.acknowledged && !reading.task) return; // its own submission decides
-  const decision = decide(reading, record ?? { acknowledged: true, tries: 1, created_at: 0, body: null }, Date.now());
+  const decision = decide(
+    reading,
+    record ?? { acknowledged: true, tries: 1, created_at: 0, body: null },
+    Date.now(),
+  );
   if (reading.task) {
     if (record) memory.acknowledge(page.owner, id);
     apply(reading.task);
   } else if (decision.action === "record_gone") {
     cards.end(id, page.say("record_gone"));
   } else if (decision.action === "show") {
-    cards.end(id, reading.problem.message?.text ?? page.say("deleted_elsewhere"));
+    const { message, chips } = reading.problem;
+    cards.end(id, message?.text ?? page.say("deleted_elsewhere"), chips?.video);
   }
   if (decision.final) memory.forget(page.owner, id);
 }
@@ -194,7 +206,8 @@ function refreshed(account) {
 
 async function refreshAccount() {
   const answer = await transport.account();
-  if (answer.status !== 200 || typeof answer.body?.balance !== "string") return; // the last known balance stays
+  // Without an answer the last known balance stays.
+  if (answer.status !== 200 || typeof answer.body?.balance !== "string") return;
   showAccount(answer.body);
   watcher.shareAccount(answer.body);
 }
@@ -208,11 +221,6 @@ async function refreshModels() {
   const answer = await transport.models();
   const models = answer.status === 200 ? (answer.body?.results ?? answer.body) : null;
   if (Array.isArray(models)) composer.setModels(models);
-}
-
-async function showRefusedTask(id) {
-  const answer = await transport.read(id);
-  if (answer.status === 200 && answer.body?.state) apply(answer.body, { isOwn: true });
 }
 
 /** "Try again" of a task that has ended makes a new request, after its price has been agreed to. */

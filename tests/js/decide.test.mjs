@@ -58,9 +58,9 @@ for (const reading of READINGS) {
 }
 
 test("only a young request that was never acknowledged and whose body is kept is ever sent again", () => {
-  const sending = READINGS.flatMap((reading) => MEMORIES.map((kind) => [reading, kind, TABLE[reading][kind].action])).filter(
-    ([, , action]) => action === "resend",
-  );
+  const sending = READINGS.flatMap((reading) =>
+    MEMORIES.map((kind) => [reading, kind, TABLE[reading][kind].action]),
+  ).filter(([, , action]) => action === "resend");
   assert.deepEqual(sending, [["not_received_young", "kept", "resend"]]);
 });
 
@@ -106,7 +106,9 @@ test("behind an abandon that was asked for, nothing is sent again", () => {
 });
 
 test("failed reads are spoken of after the third", () => {
-  const said = [1, 2, 3].map((failures) => decide({ kind: "failed_read" }, { ...MEMORY.acknowledged, failures }, NOW).say);
+  const said = [1, 2, 3].map(
+    (failures) => decide({ kind: "failed_read" }, { ...MEMORY.acknowledged, failures }, NOW).say,
+  );
   assert.deepEqual(said, [null, null, "read_failed"]);
 });
 
@@ -169,7 +171,8 @@ test("after abandon only our own 200 says not charged, and 409 says that the req
   assert.equal(act(409, "text/html", ""), "retry");
   assert.equal(act(410, PROBLEM, { code: "deleted" }), "show");
   assert.equal(act(401, PROBLEM, { code: "not_authenticated" }), "sign_in");
-  for (const status of [0, 404, 408, 429, 500, 503]) assert.equal(act(status, PROBLEM, { code: "unavailable" }), "retry");
+  for (const status of [0, 404, 408, 429, 500, 503])
+    assert.equal(act(status, PROBLEM, { code: "unavailable" }), "retry");
 });
 
 test("a 404 is a reading only when it is our problem document with not_received", () => {
@@ -201,8 +204,31 @@ test("classify survives anything, and only exact answers end or resend a request
     return seed / 2 ** 32;
   };
   const pick = (values) => values[Math.floor(random() * values.length)];
-  const types = [undefined, null, 7, "", "text/html", "text/json", JSON_TYPE, "Application/JSON;charset=utf-8", PROBLEM, "application/jsonx"];
-  const states = [undefined, null, 1, "", "completed", "failed", "submitting", "processing", "unknown", "__proto__", "constructor"];
+  const types = [
+    undefined,
+    null,
+    7,
+    "",
+    "text/html",
+    "text/json",
+    JSON_TYPE,
+    "Application/JSON;charset=utf-8",
+    PROBLEM,
+    "application/jsonx",
+  ];
+  const states = [
+    undefined,
+    null,
+    1,
+    "",
+    "completed",
+    "failed",
+    "submitting",
+    "processing",
+    "unknown",
+    "__proto__",
+    "constructor",
+  ];
   const codes = [undefined, null, 3, "", "not_received", "deleted", "abandoned", "toString", "rate_limited"];
   const ids = [undefined, null, ID, 5, ""];
   const kinds = new Set([...READINGS.filter((row) => !row.startsWith("not_received")), "not_received"]);
@@ -210,11 +236,20 @@ test("classify survives anything, and only exact answers end or resend a request
   for (let round = 0; round < 50_000; round += 1) {
     const status = random() < 0.6 ? pick([200, 404, 410, 401, 403]) : Math.floor(random() * 700);
     const contentType = pick(types);
-    const body = pick([undefined, null, "text", 3, [], [{ state: "completed" }], { id: pick(ids), state: pick(states), code: pick(codes) }]);
+    const body = pick([
+      undefined,
+      null,
+      "text",
+      3,
+      [],
+      [{ state: "completed" }],
+      { id: pick(ids), state: pick(states), code: pick(codes) },
+    ]);
     const reading = classify(status, contentType, body);
     seen.add(reading.kind);
     assert.ok(kinds.has(reading.kind));
-    if (reading.kind === "not_received") assert.ok(status === 404 && contentType === PROBLEM && body.code === "not_received");
+    if (reading.kind === "not_received")
+      assert.ok(status === 404 && contentType === PROBLEM && body.code === "not_received");
     if (reading.kind === "completed" || reading.kind === "failed") assert.equal(body.state, reading.kind);
     const decision = decide(reading, MEMORY.kept, NOW);
     if (decision.final) assert.ok(status === 200 || status === 410);
@@ -224,14 +259,30 @@ test("classify survives anything, and only exact answers end or resend a request
 });
 
 test("back-off doubles from 2 s to 60 s with half of it by chance, and honours Retry-After as a lower bound", () => {
-  assert.deepEqual([1, 2, 3, 4, 5, 6, 7, 1000].map((tries) => backoff(tries, null, () => 1)), [
-    2000, 4000, 8000, 16000, 32000, 60000, 60000, 60000,
-  ]);
-  assert.equal(backoff(1, null, () => 0), 1000);
-  assert.equal(backoff(1, 30, () => 0), 30000);
-  assert.equal(backoff(1, 30, () => 1), 36000);
-  assert.equal(backoff(6, 1, () => 1), 60000);
-  assert.equal(backoff(1, 10 ** 9, () => 0), 3_600_000);
+  assert.deepEqual(
+    [1, 2, 3, 4, 5, 6, 7, 1000].map((tries) => backoff(tries, null, () => 1)),
+    [2000, 4000, 8000, 16000, 32000, 60000, 60000, 60000],
+  );
+  assert.equal(
+    backoff(1, null, () => 0),
+    1000,
+  );
+  assert.equal(
+    backoff(1, 30, () => 0),
+    30000,
+  );
+  assert.equal(
+    backoff(1, 30, () => 1),
+    36000,
+  );
+  assert.equal(
+    backoff(6, 1, () => 1),
+    60000,
+  );
+  assert.equal(
+    backoff(1, 10 ** 9, () => 0),
+    3_600_000,
+  );
 });
 
 test("Retry-After is read as seconds or as a date", () => {

@@ -77,7 +77,12 @@ export class FakeTransport {
     if (!next) throw new Error(`unexpected ${call} of ${id}`);
     if (next.call !== call) throw new Error(`expected ${next.call}, got ${call}`);
     next.before?.();
-    return { status: next.status, contentType: next.contentType ?? null, body: next.body ?? null, retryAfter: next.retryAfter ?? null };
+    return {
+      status: next.status,
+      contentType: next.contentType ?? null,
+      body: next.body ?? null,
+      retryAfter: next.retryAfter ?? null,
+    };
   }
 }
 

@@ -86,7 +86,15 @@ test("a storage that fails half way loses nothing of this page", () => {
 });
 
 test("a damaged record is asked about and never sent", () => {
-  const texts = ["", "{", "null", "[]", '"x"', `{"id":"other","owner":"${OWNER}"}`, `{"id":"${ID}","owner":"${OTHER}","body":{}}`];
+  const texts = [
+    "",
+    "{",
+    "null",
+    "[]",
+    '"x"',
+    `{"id":"other","owner":"${OWNER}"}`,
+    `{"id":"${ID}","owner":"${OTHER}","body":{}}`,
+  ];
   for (const text of texts) {
     const storage = new FakeStorage();
     storage.setItem(`oncereel.request.${OWNER}/${ID}`, text);
@@ -99,7 +107,14 @@ test("a damaged record is asked about and never sent", () => {
 
 test("a body that belongs to another id is not this request's body", () => {
   const storage = new FakeStorage();
-  const value = { id: ID, owner: OWNER, body: { ...BODY, id: "another-id" }, created_at: 1, tries: 1, acknowledged: false };
+  const value = {
+    id: ID,
+    owner: OWNER,
+    body: { ...BODY, id: "another-id" },
+    created_at: 1,
+    tries: 1,
+    acknowledged: false,
+  };
   storage.setItem(`oncereel.request.${OWNER}/${ID}`, JSON.stringify(value));
   assert.equal(new RequestMemory(storage).find(OWNER, ID).body, null);
 });
@@ -115,7 +130,13 @@ test("foreign keys in the storage are left alone", () => {
 test("requests are the same when only id, agreed price or the order of fields differ", () => {
   const memory = new RequestMemory(new FakeStorage());
   memory.remember({ id: ID, owner: OWNER, body: BODY, now: 1 });
-  const again = { seconds: 8, prompt: "a lighthouse", model: "veo3.1", id: newClientId(), max_price: "0.500000" };
+  const again = {
+    seconds: 8,
+    prompt: "a lighthouse",
+    model: "veo3.1",
+    id: newClientId(),
+    max_price: "0.500000",
+  };
   assert.equal(memory.findSame(OWNER, again).id, ID);
   assert.equal(memory.findSame(OWNER, { ...again, seconds: 4 }), null);
   assert.equal(memory.findSame(OWNER, { ...again, prompt: "a lighthouse " }), null);

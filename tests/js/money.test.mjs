@@ -3,7 +3,14 @@ import { test } from "node:test";
 
 import { announcementKey, isTransition, summarise } from "../../static/js/rules/announcements.js";
 import { PROMPT_LIMIT, countCodePoints } from "../../static/js/rules/codepoints.js";
-import { formatAmount, formatMoney, lowestPrice, priceOf, toAmount, toMicros } from "../../static/js/rules/money.js";
+import {
+  formatAmount,
+  formatMoney,
+  lowestPrice,
+  priceOf,
+  toAmount,
+  toMicros,
+} from "../../static/js/rules/money.js";
 import { ago, lasting } from "../../static/js/rules/time.js";
 
 test("amounts are exact both ways", () => {
@@ -11,14 +18,29 @@ test("amounts are exact both ways", () => {
   assert.equal(toMicros("0.000001"), 1n);
   assert.equal(toMicros("9007199254740993.000001"), 9_007_199_254_740_993_000_001n);
   assert.equal(toMicros("-1.5"), -1_500_000n);
-  for (const micros of [0n, 1n, -1n, 400_000n, 10n ** 20n + 7n]) assert.equal(toMicros(toAmount(micros)), micros);
+  for (const micros of [0n, 1n, -1n, 400_000n, 10n ** 20n + 7n])
+    assert.equal(toMicros(toAmount(micros)), micros);
   let total = 0n;
   for (let n = 0; n < 10_000; n += 1) total += toMicros("0.07");
   assert.equal(toAmount(total), "700.000000");
 });
 
 test("what is no amount is refused, floats among it", () => {
-  for (const value of [0.4, 1n, null, undefined, "", "1e3", "NaN", "0.0000001", "1,000.00", " 1", "+1", ".5", "1."]) {
+  for (const value of [
+    0.4,
+    1n,
+    null,
+    undefined,
+    "",
+    "1e3",
+    "NaN",
+    "0.0000001",
+    "1,000.00",
+    " 1",
+    "+1",
+    ".5",
+    "1.",
+  ]) {
     assert.throws(() => toMicros(value), RangeError);
   }
 });
@@ -87,7 +109,10 @@ test("tasks that end together are announced as one sentence, and progress never 
   assert.equal(announcementKey(summarise([failed])), "only_failed_returned");
   assert.equal(announcementKey(summarise([refused])), "only_failed");
   assert.equal(announcementKey(summarise([])), null);
-  assert.equal(isTransition({ state: "processing", progress: 10 }, { state: "processing", progress: 90 }), false);
+  assert.equal(
+    isTransition({ state: "processing", progress: 10 }, { state: "processing", progress: 90 }),
+    false,
+  );
   assert.equal(isTransition({ state: "processing" }, { state: "completed" }), true);
   assert.equal(isTransition(null, { state: "completed" }), false);
 });

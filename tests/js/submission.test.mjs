@@ -16,7 +16,12 @@ const NOT_RECEIVED = { call: "read", status: 404, contentType: PROBLEM, body: { 
 const task = (state) => ({ id: ID, state });
 const found = (state) => ({ call: "read", status: 200, contentType: JSON_TYPE, body: task(state) });
 const refusal = (status, code) => ({ call: "post", status, contentType: PROBLEM, body: { code } });
-const ABANDONED = { call: "abandon", status: 200, contentType: JSON_TYPE, body: { id: ID, code: "abandoned" } };
+const ABANDONED = {
+  call: "abandon",
+  status: 200,
+  contentType: JSON_TYPE,
+  body: { id: ID, code: "abandoned" },
+};
 
 function start(script, { storage = new FakeStorage(), owner = OWNER } = {}) {
   const parts = {
@@ -35,7 +40,17 @@ test("the request is in the storage, counted as tried, before it leaves the brow
   const storage = new FakeStorage();
   let atSending = null;
   const page = start(
-    [{ call: "post", status: 201, contentType: JSON_TYPE, body: task("submitting"), before: () => { atSending = new RequestMemory(storage).find(OWNER, ID); } }],
+    [
+      {
+        call: "post",
+        status: 201,
+        contentType: JSON_TYPE,
+        body: task("submitting"),
+        before: () => {
+          atSending = new RequestMemory(storage).find(OWNER, ID);
+        },
+      },
+    ],
     { storage },
   );
   assert.equal(await page.submission.submit(BODY), "acknowledged");
@@ -71,7 +86,10 @@ test("C02: a request that never arrived is sent again with the same id and the i
 });
 
 test("an unknown outcome is followed and never sent again", async () => {
-  const page = start([{ call: "post", status: 503, contentType: PROBLEM, body: { code: "outcome_unknown" } }, found("unknown")]);
+  const page = start([
+    { call: "post", status: 503, contentType: PROBLEM, body: { code: "outcome_unknown" } },
+    found("unknown"),
+  ]);
   assert.equal(await page.submission.submit(BODY), "acknowledged");
   assert.deepEqual(calls(page), ["post", "read"]);
 });
@@ -104,7 +122,13 @@ test("C04: an id that belongs to another request shows that request and charges 
 test("abandon without an answer is repeated and claims nothing about money until it is confirmed", async () => {
   const storage = new FakeStorage();
   let fenced = null;
-  const lost = { call: "abandon", status: 0, before: () => { fenced = new RequestMemory(storage).find(OWNER, ID).abandoning; } };
+  const lost = {
+    call: "abandon",
+    status: 0,
+    before: () => {
+      fenced = new RequestMemory(storage).find(OWNER, ID).abandoning;
+    },
+  };
   const page = start([CUT, NOT_RECEIVED, refusal(400, "invalid"), lost, lost, ABANDONED], { storage });
   await page.submission.submit(BODY);
   assert.equal(fenced, true);
@@ -178,7 +202,11 @@ test("a browser that refuses to store says so and still submits once", async () 
 });
 
 test("reads that fail are repeated with growing pauses and change nothing, whatever their number", async () => {
-  const page = start([CUT, ...Array.from({ length: 12 }, () => ({ call: "read", status: 502, contentType: "text/html" })), found("completed")]);
+  const page = start([
+    CUT,
+    ...Array.from({ length: 12 }, () => ({ call: "read", status: 502, contentType: "text/html" })),
+    found("completed"),
+  ]);
   assert.equal(await page.submission.submit(BODY), "acknowledged");
   assert.equal(calls(page).filter((call) => call === "post").length, 1);
   assert.ok(page.view.said.includes("read_failed"));

@@ -24,20 +24,27 @@ test("no page has inline script, inline style or handlers, which the content pol
     assert.equal(/<style/i.test(text), false, `${name}: style element`);
     assert.equal(/\son[a-z]+\s*=\s*["']/i.test(text), false, `${name}: handler`);
     for (const [tag] of text.matchAll(/<script[^>]*>/gi)) assert.match(tag, /type="module" src=/, name);
-    assert.equal(/https?:\/\//i.test(text.replaceAll("http://www.w3.org/2000/svg", "")), false, `${name}: foreign address`);
+    assert.equal(
+      /https?:\/\//i.test(text.replaceAll("http://www.w3.org/2000/svg", "")),
+      false,
+      `${name}: foreign address`,
+    );
   }
 });
 
 test("every sign a page uses is drawn", () => {
   for (const { name, text } of templates) {
-    for (const [, id] of text.matchAll(/href="#((?:icon|shape)-[a-z-]+|brand)"/g)) assert.ok(symbols.has(id), `${name}: ${id}`);
+    for (const [, id] of text.matchAll(/href="#((?:icon|shape)-[a-z-]+|brand)"/g))
+      assert.ok(symbols.has(id), `${name}: ${id}`);
   }
 });
 
 test("every shape of a chip is drawn", () => {
   const chips = readFileSync(join(ROOT, "videos/messages/chips.py"), "utf8");
   const tones = "neutral|progress|attention|success|failure";
-  const shapes = [...chips.matchAll(new RegExp(`Chip\\("(?:${tones})", "([a-z-]+)"`, "g"))].map((match) => match[1]);
+  const shapes = [...chips.matchAll(new RegExp(`Chip\\("(?:${tones})", "([a-z-]+)"`, "g"))].map(
+    (match) => match[1],
+  );
   assert.ok(shapes.length >= 12);
   for (const shape of shapes) assert.ok(symbols.has(`shape-${shape}`), shape);
 });
@@ -57,13 +64,17 @@ test("every word a script asks for exists on the page or in the browser's messag
   }
   asked.delete("date"); // not a word: the date itself
   assert.ok(asked.size > 30);
-  assert.deepEqual([...asked].filter((key) => !known.has(key)), []);
+  assert.deepEqual(
+    [...asked].filter((key) => !known.has(key)),
+    [],
+  );
 });
 
 test("every module a script imports exists, so that no bundler is needed", () => {
   const names = new Set(scripts.map(({ name }) => name));
   for (const { name, text } of scripts) {
-    for (const [, path] of text.matchAll(/from "(\.[^"]+)"/g)) assert.ok(names.has(join(name, "..", path)), `${name}: ${path}`);
+    for (const [, path] of text.matchAll(/from "(\.[^"]+)"/g))
+      assert.ok(names.has(join(name, "..", path)), `${name}: ${path}`);
     assert.equal(/\bfrom "[^.]/.test(text), false, `${name}: foreign module`);
   }
 });
@@ -71,6 +82,10 @@ test("every module a script imports exists, so that no bundler is needed", () =>
 test("the rules touch no page, no network and no clock of their own", () => {
   for (const { name, text } of scripts.filter((script) => script.name.includes("rules"))) {
     const code = text.replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, "");
-    assert.equal(/\b(document|window|fetch|localStorage|setTimeout|Date\.now|Math\.random)\b/.test(code), false, name);
+    assert.equal(
+      /\b(document|window|fetch|localStorage|setTimeout|Date\.now|Math\.random)\b/.test(code),
+      false,
+      name,
+    );
   }
 });

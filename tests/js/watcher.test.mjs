@@ -29,25 +29,41 @@ function watch(answers) {
   return { watcher, heard };
 }
 
-const list = (results) => ({ status: 200, contentType: "application/json", body: { results, next_cursor: null }, retryAfter: null });
+const list = (results) => ({
+  status: 200,
+  contentType: "application/json",
+  body: { results, next_cursor: null },
+  retryAfter: null,
+});
 
 test("many tasks are read in requests of at most one hundred, each once", async () => {
   const answer = (asked) => list(asked.map((id) => running(id)));
   const { watcher, heard } = watch([answer, answer, answer]);
   assert.equal(await watcher.readAll(ids(250)), 5);
-  assert.deepEqual(heard.asked.map((asked) => asked.length), [100, 100, 50]);
+  assert.deepEqual(
+    heard.asked.map((asked) => asked.length),
+    [100, 100, 50],
+  );
   assert.deepEqual(heard.asked.flat(), ids(250));
   assert.equal(heard.told.length, 250);
 });
 
 test("the pause is the shortest that the server asks for, and never under a second", async () => {
-  const { watcher } = watch([list([running("task-a", 9), running("task-b", 4)]), list([running("task-a", 0.01)])]);
+  const { watcher } = watch([
+    list([running("task-a", 9), running("task-b", 4)]),
+    list([running("task-a", 0.01)]),
+  ]);
   assert.equal(await watcher.readAll(["task-a", "task-b"]), 4);
   assert.equal(await watcher.readAll(["task-a"]), 1);
 });
 
 test("failed reads are told after the third, with Retry-After honoured, and forgotten by a good one", async () => {
-  const bad = { status: 503, contentType: "application/problem+json", body: { code: "unavailable" }, retryAfter: 40 };
+  const bad = {
+    status: 503,
+    contentType: "application/problem+json",
+    body: { code: "unavailable" },
+    retryAfter: 40,
+  };
   const lost = { status: 0, contentType: null, body: null, retryAfter: null };
   const portal = { status: 200, contentType: "text/html", body: null, retryAfter: null };
   const { watcher, heard } = watch([lost, portal, bad, list([]), lost]);
@@ -61,7 +77,9 @@ test("failed reads are told after the third, with Retry-After honoured, and forg
 });
 
 test("signed out is said, and no task is touched", async () => {
-  const { watcher, heard } = watch([{ status: 401, contentType: "application/problem+json", body: {}, retryAfter: null }]);
+  const { watcher, heard } = watch([
+    { status: 401, contentType: "application/problem+json", body: {}, retryAfter: null },
+  ]);
   assert.equal(await watcher.readAll(["task-a"]), 30);
   assert.equal(heard.signedOut, 1);
   assert.deepEqual(heard.told, []);

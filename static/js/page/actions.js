@@ -7,7 +7,10 @@ import { formatMoney, toMicros } from "../rules/money.js";
 const COPIED_MILLISECONDS = 6000; // long enough to mark and copy an id by hand
 
 export class Actions {
-  /** @param apply `(task)` shows a task; `removed(id)` takes it off the page; `hint(id, text)` says something beside it */
+  /**
+   * @param apply `(task)` shows a task; `removed(id)` takes it off the page; `hint(id, text)` says something
+   * beside it
+   */
   constructor({ page, transport, apply, removed, hint }) {
     Object.assign(this, { page, transport, apply, removed, hint });
   }
@@ -33,7 +36,13 @@ export class Actions {
     const isUnsent = task.state === "submitting" && task.submission_state === "submitting";
     const { refund } = task.cancel;
     const amount = isUnsent && refund ? formatMoney(toMicros(refund), task.charge.currency) : heldMoney(task);
-    if (!(await ask("cancel-dialog", this.page.say(isUnsent ? "cancel_not_sent" : "cancel_running", { amount })))) return;
+    if (
+      !(await ask(
+        "cancel-dialog",
+        this.page.say(isUnsent ? "cancel_not_sent" : "cancel_running", { amount }),
+      ))
+    )
+      return;
     const answer = await this.transport.cancel(id);
     if ((answer.status === 200 || answer.status === 202) && answer.body?.state) this.apply(answer.body);
     else this.hint(id, this.explain(answer));

@@ -3,7 +3,8 @@
 import { formatMoney, priceOf, toMicros } from "../rules/money.js";
 
 const FINAL = ["completed", "failed"];
-const EDIT_CODES = ["input_invalid", "prompt_refused", "image_refused"]; // the same input would be refused again
+// The same input would be refused again.
+const EDIT_CODES = ["input_invalid", "prompt_refused", "image_refused"];
 const NO_RETRY_CODES = ["output_withheld", "output_withheld_charged", "output_withheld_goodwill"];
 const SCROLLED_PIXELS = 240; // a reader this far down is reading: new rows wait behind a button
 
@@ -29,7 +30,9 @@ export class Cards {
   /** Ids of the unfinished tasks on the page. */
   unfinished() {
     return [...document.querySelectorAll("[data-task]")]
-      .filter(({ dataset }) => dataset.task && dataset.state && !dataset.settled && !FINAL.includes(dataset.state))
+      .filter(
+        ({ dataset }) => dataset.task && dataset.state && !dataset.settled && !FINAL.includes(dataset.state),
+      )
       .map((card) => card.dataset.task);
   }
 
@@ -81,7 +84,8 @@ export class Cards {
   remove(id) {
     const card = this.find(id);
     if (!card) return;
-    const neighbour = card.nextElementSibling ?? card.previousElementSibling ?? document.getElementById("content");
+    const neighbour =
+      card.nextElementSibling ?? card.previousElementSibling ?? document.getElementById("content");
     const hadFocus = card.contains(document.activeElement);
     card.remove();
     if (hadFocus) neighbour.focus({ preventScroll: true });
@@ -96,10 +100,11 @@ export class Cards {
   }
 
   /** The record is gone: say so in place of its last state, and ask about it no more. */
-  end(id, text) {
+  end(id, text, chip = null) {
     const card = this.find(id);
     if (!card) return;
     card.dataset.settled = "yes";
+    if (chip) fillChip(card.querySelector('[data-chip="video"]'), chip);
     setText(card.querySelector(".message"), text);
     this.hint(id, "");
   }

@@ -49,7 +49,9 @@ export class Composer {
       event.preventDefault();
       this.form.requestSubmit(this.button);
     });
-    this.section.querySelector(".close").addEventListener("click", () => this.section.classList.remove("is-open"));
+    this.section
+      .querySelector(".close")
+      .addEventListener("click", () => this.section.classList.remove("is-open"));
   }
 
   model() {
@@ -66,7 +68,8 @@ export class Composer {
     if (values.get("aspect_ratio")) body.aspect_ratio = values.get("aspect_ratio");
     if (model?.audio && values.get("audio")) body.audio = values.get("audio") === "true";
     const seed = String(values.get("seed") ?? "").trim();
-    if (seed !== "") body.seed = /^\d+$/.test(seed) && Number.isSafeInteger(Number(seed)) ? Number(seed) : seed;
+    if (seed !== "")
+      body.seed = /^\d+$/.test(seed) && Number.isSafeInteger(Number(seed)) ? Number(seed) : seed;
     const image = String(values.get("image_url") ?? "").trim();
     if (model?.input === "image" && image) body.image_url = image;
     return body;
@@ -82,7 +85,8 @@ export class Composer {
     const length = countCodePoints(body.prompt);
     const limit = this.model()?.max_prompt ?? PROMPT_LIMIT;
     if (length === 0) return { field: "prompt", text: this.page.say("prompt_missing") };
-    if (length > limit) return { field: "prompt", text: this.page.say("prompt_too_long", { n: length - limit }) };
+    if (length > limit)
+      return { field: "prompt", text: this.page.say("prompt_too_long", { n: length - limit }) };
     if (typeof body.seed === "string") return { field: "seed", text: this.page.say("seed_invalid") };
     if (this.model()?.input === "image" && !body.image_url) {
       return { field: "image_url", text: this.page.say("image_missing") };
@@ -148,7 +152,10 @@ export class Composer {
 
   /** Fill the form from a task or a stored request; nothing is sent. */
   fill(values) {
-    if (this.model()?.model !== values.model && (this.page.models ?? []).some(({ model }) => model === values.model)) {
+    if (
+      this.model()?.model !== values.model &&
+      (this.page.models ?? []).some(({ model }) => model === values.model)
+    ) {
       this.fields.model.value = values.model;
     }
     this.renderOptions(values);
@@ -196,10 +203,19 @@ export class Composer {
       const values = model[list] ?? [];
       const chosen = values.includes(wanted[name]) ? wanted[name] : (fallback[name] ?? values[0]);
       const label = (value) => (name === "seconds" ? `${value} s` : String(value));
-      renderRadios(name, values.map((value) => [String(value), label(value)]), String(chosen));
+      renderRadios(
+        name,
+        values.map((value) => [String(value), label(value)]),
+        String(chosen),
+      );
     }
     const audio = wanted.audio ?? fallback.audio ?? false;
-    const choices = model.audio ? [["true", this.page.say("on")], ["false", this.page.say("off")]] : [];
+    const choices = model.audio
+      ? [
+          ["true", this.page.say("on")],
+          ["false", this.page.say("off")],
+        ]
+      : [];
     renderRadios("audio", choices, String(audio));
   }
 
@@ -213,7 +229,9 @@ export class Composer {
     this.countPrompt(model);
     if (!this.isBusy) {
       this.button.textContent =
-        price === null ? this.page.say("generate") : this.page.say("generate_for", { price: formatMoney(price, this.page.currency) });
+        price === null
+          ? this.page.say("generate")
+          : this.page.say("generate_for", { price: formatMoney(price, this.page.currency) });
       this.button.disabled = price === null; // the reason stands beside it
     }
     this.showCost(price);
@@ -222,8 +240,7 @@ export class Composer {
   describeModel(model) {
     if (!model) return;
     const parts = [];
-    const usual = Array.isArray(model.usual_seconds) ? model.usual_seconds : null;
-    if (usual) parts.push(this.page.say("usually", { low: usual[0], high: usual[1] }));
+    if (model.usual_seconds) parts.push(this.page.say("usually", model.usual_seconds));
     if (model.charges_on_refusal) parts.push(this.page.say("charges_on_refusal"));
     document.getElementById("model-help").textContent = parts.join(" · ");
   }

@@ -19,7 +19,8 @@ export function startKeyboard() {
     if (event.isComposing || event.defaultPrevented) return;
     const withControl = event.ctrlKey || event.metaKey;
     if (withControl && event.key.toLowerCase() === "k" && focusOn("model")) return event.preventDefault();
-    if (withControl || event.altKey || isTyping(event.target) || document.querySelector("dialog[open]")) return;
+    if (withControl || event.altKey || isTyping(event.target) || document.querySelector("dialog[open]"))
+      return;
     if (choice && !choice.checked) return;
     if (performance.now() < goUntil && GO[event.key]) {
       goUntil = 0;

@@ -1,4 +1,7 @@
-/** One tab at a time, where the browser has Web Locks. Without them every tab works, which costs requests, not money. */
+/**
+ * One tab at a time, where the browser has Web Locks. Without them every tab works, which costs requests,
+ * not money.
+ */
 
 const locks = globalThis.navigator?.locks;
 

@@ -6,7 +6,15 @@ import { formatAmount, formatMoney, toMicros } from "../rules/money.js";
 const MERGE_MILLISECONDS = 1000; // what ends within a second is told as one sentence
 const BRIEF_MILLISECONDS = 8000;
 // Only the most important notice is shown.
-const RANK = ["offline", "signed_out", "storage_refused", "read_failed", "other_owner", "new_version", "back_online"];
+const RANK = [
+  "offline",
+  "signed_out",
+  "storage_refused",
+  "read_failed",
+  "other_owner",
+  "new_version",
+  "back_online",
+];
 
 export class Notices {
   constructor(page) {

@@ -1,4 +1,7 @@
-/** Requests whose arrival is not certain yet, or has just been settled: shown above the list, never as a video. */
+/**
+ * Requests whose arrival is not certain yet, or has just been settled: shown above the list, never as a
+ * video.
+ */
 
 export class Pending {
   /** @param useAgain `(body)` fills the form */

@@ -9,7 +9,9 @@ export function rawLocalStorage() {
   }
 }
 
-/** A small text store for conveniences (drafts, switches); what can't be kept is simply not there next time. */
+/**
+ * A small text store for conveniences (drafts, switches); what can't be kept is simply not there next time.
+ */
 export function localStore() {
   const storage = rawLocalStorage();
   return {

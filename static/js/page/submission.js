@@ -1,10 +1,13 @@
 /**
- * One request from the click to its known end. Everything it touches is handed in, so that it runs without a browser:
+ * One request from the click to its known end. Everything it touches is handed in, so that it runs without
+ * a browser:
  *
  * memory    RequestMemory
- * transport `post(body)`, `read(id)`, `abandon(id)` → `{status, contentType, body, retryAfter}`, status 0 = no answer
+ * transport `post(body)`, `read(id)`, `abandon(id)` → `{status, contentType, body, retryAfter}`, status 0 =
+ * no answer
  * clock     `now()` in milliseconds; `sleep(milliseconds)`; `random()`
- * view      `say(id, slug, values)`, `task(task, id)`, `refused(id, problem)`, `ended(id, slug, problem)`, `signedOut(id)`
+ * view      `say(id, slug, values)`, `task(task, id)`, `refused(id, problem)`, `ended(id, slug, problem)`,
+ * `signedOut(id)`
  * exclusive `(name, work)` → runs work unless another tab is at it; default: just runs it
  */
 

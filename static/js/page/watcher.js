@@ -20,9 +20,20 @@ export class Watcher {
    * @param owner id of the signed-in user; other owners' tabs are not listened to
    * @param transport with `readMany(ids)`
    * @param wanted `() → ids` this page wants to know about
-   * @param told `(reading, id)` for every entry; `failed(failures, seconds)`; `refreshed(body)`; `signedOut()`
+   * @param told `(reading, id)` for every entry; `failed(failures, seconds)`; `refreshed(body)`;
+   *   `signedOut()`
    */
-  constructor({ owner, transport, wanted, told, failed, refreshed, signedOut, atLead, channel = openChannel() }) {
+  constructor({
+    owner,
+    transport,
+    wanted,
+    told,
+    failed,
+    refreshed,
+    signedOut,
+    atLead,
+    channel = openChannel(),
+  }) {
     Object.assign(this, { owner, transport, wanted, told, failed, refreshed, signedOut, atLead });
     this.isLeader = false;
     this.timer = null;
@@ -80,7 +91,8 @@ export class Watcher {
 
   hear(message) {
     if (message?.owner !== this.owner) return;
-    if (message.kind === "entries") for (const entry of message.entries) this.told(classifyEntry(entry), entry.id);
+    if (message.kind === "entries")
+      for (const entry of message.entries) this.told(classifyEntry(entry), entry.id);
     else if (message.kind === "account") this.refreshed(message.account);
     else if (!this.isLeader) return;
     else if (message.kind === "want") {
@@ -120,7 +132,8 @@ export class Watcher {
         this.signedOut();
         return HIDDEN_SECONDS;
       }
-      const entries = answer.status === 200 && Array.isArray(answer.body?.results) ? answer.body.results : null;
+      const entries =
+        answer.status === 200 && Array.isArray(answer.body?.results) ? answer.body.results : null;
       if (!entries) {
         this.failures += 1;
         const seconds = backoff(this.failures, answer.retryAfter, Math.random) / 1000;

@@ -1,4 +1,7 @@
-/** The prompt is limited in Unicode code points, as the server counts it; a string's `length` counts UTF-16 units. */
+/**
+ * The prompt is limited in Unicode code points, as the server counts it; a string's `length` counts UTF-16
+ * units.
+ */
 
 export const PROMPT_LIMIT = 4000; // code points; the server's own limit
 

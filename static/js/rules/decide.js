@@ -2,7 +2,8 @@
  * What the browser does with what it reads: the decision table as data, and the pure functions over it.
  *
  * Nothing here touches the page, the network, a clock or chance; `now` and `random` come from the caller.
- * The rule behind every cell: only the server's own words may end a request, and only its confirmation that an
+ * The rule behind every cell: only the server's own words may end a request, and only its confirmation that
+ * an
  * id will never be accepted allows "not charged".
  */
 
@@ -31,7 +32,8 @@ export const FINAL_STATES = ["completed", "failed"];
 
 /**
  * Reading × memory → what to do. `acknowledges`: from now on a 404 means "record gone", never "not received".
- * `say`: slug of the sentence shown; null = the task's own message. `final`: the stored request can be dropped.
+ * `say`: slug of the sentence shown; null = the task's own message. `final`: the stored request can be
+ * dropped.
  */
 const POLL = { action: "poll", acknowledges: true, final: false, say: null };
 const SHOW = { action: "show", acknowledges: true, final: true, say: null };
@@ -56,7 +58,10 @@ export const TABLE = {
   failed_read: { kept: BACK_OFF, lost: BACK_OFF, acknowledged: { ...BACK_OFF, say: null } },
 };
 
-/** What each POST answer means. `only` = this was the id's only POST, `again` = an earlier one may be on its way. */
+/**
+ * What each POST answer means. `only` = this was the id's only POST, `again` = an earlier one may be on its
+ * way.
+ */
 export const POST_TABLE = {
   accepted: { only: "acknowledged", again: "acknowledged" }, // 200, 201
   refused_for_ever: { only: "refused", again: "refused" }, // 402, 410: the server remembers this answer
@@ -96,11 +101,14 @@ export function decide(reading, memory, now) {
   const cell = TABLE[row] ? TABLE[row][kind] : TABLE.failed_read[kind];
   const decision = { ...cell };
   if (decision.action === "resend") decision.n = Math.max(1, memory.tries);
-  if (decision.action === "back_off" && (memory.failures ?? 0) >= SAY_AFTER_FAILED_READS) decision.say = "read_failed";
+  if (decision.action === "back_off" && (memory.failures ?? 0) >= SAY_AFTER_FAILED_READS)
+    decision.say = "read_failed";
   return decision;
 }
 
-/** Which row of POST_TABLE an answer is. Only our own JSON may refuse or accept; a proxy's page is unclear. */
+/**
+ * Which row of POST_TABLE an answer is. Only our own JSON may refuse or accept; a proxy's page is unclear.
+ */
 export function classifyPost(httpStatus, contentType, body, id) {
   if (httpStatus === 401 || httpStatus === 403) return "signed_out";
   const isProblem = isOurProblem(httpStatus, contentType, body);
@@ -145,14 +153,16 @@ export function afterAbandon(answer, id) {
 /**
  * Turn the answer of GET /api/videos/{id} into a reading.
  *
- * A 404 counts only when it is our own problem document with `not_received`: a proxy's 404, a captive portal's page
+ * A 404 counts only when it is our own problem document with `not_received`: a proxy's 404, a captive
+ * portal's page
  * or a wrong address says nothing about the request.
  *
  * @returns `{kind, task?, problem?}` where kind is a row of TABLE, or `not_received` before its age is known
  */
 export function classify(httpStatus, contentType, body) {
   if (httpStatus === 401 || httpStatus === 403) return { kind: "signed_out" };
-  if (httpStatus === 200 && isJson(contentType)) return isTask(body) ? classifyEntry(body) : { kind: "failed_read" };
+  if (httpStatus === 200 && isJson(contentType))
+    return isTask(body) ? classifyEntry(body) : { kind: "failed_read" };
   if (isOurProblem(httpStatus, contentType, body)) {
     if (httpStatus === 404 && body.code === "not_received") return { kind: "not_received", problem: body };
     if (httpStatus === 410 && isGoneCode(body.code)) return { kind: "gone", problem: body };
@@ -177,7 +187,8 @@ export function classifyEntry(entry) {
 /**
  * How long to wait before the next try, in milliseconds.
  *
- * Doubles from 2 s to 60 s with half of it jitter, so that many tabs do not return at once; a Retry-After (seconds)
+ * Doubles from 2 s to 60 s with half of it jitter, so that many tabs do not return at once; a Retry-After
+ * (seconds)
  * is a lower bound.
  */
 export function backoff(tries, retryAfter, random) {

@@ -1,8 +1,10 @@
 /**
  * What this browser remembers of requests it has sent, over any Web-Storage-like object.
  *
- * A record is `{id, owner, body, created_at, tries, acknowledged, abandoning}`. It is written before the request
- * leaves, and dropped only when the request's end is known. A storage that refuses is reported, never ignored:
+ * A record is `{id, owner, body, created_at, tries, acknowledged, abandoning}`. It is written before the
+ * request
+ * leaves, and dropped only when the request's end is known. A storage that refuses is reported, never
+ * ignored:
  * the record then lives in this page alone.
  */
 
@@ -28,7 +30,9 @@ export function requestIdentity(body) {
 }
 
 export class RequestMemory {
-  /** @param storage `{length, key, getItem, setItem, removeItem}`, or null when the browser has none to give */
+  /**
+   * @param storage `{length, key, getItem, setItem, removeItem}`, or null when the browser has none to give
+   */
   constructor(storage) {
     this.storage = storage;
     this.unstored = new Map(); // records the storage refused
@@ -95,7 +99,9 @@ export class RequestMemory {
   /** An unfinished request of this owner with the same content, or null. */
   findSame(owner, body) {
     const wanted = requestIdentity(body);
-    return this.listOwn(owner).find((record) => record.body && requestIdentity(record.body) === wanted) ?? null;
+    return (
+      this.listOwn(owner).find((record) => record.body && requestIdentity(record.body) === wanted) ?? null
+    );
   }
 
   list() {

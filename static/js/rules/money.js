@@ -43,7 +43,8 @@ export function formatMoney(micros, currency) {
 export function priceOf(model, { seconds, resolution, audio }) {
   const fits = (row, name, value) => row[name] === null || row[name] === undefined || row[name] === value;
   const row = (model.prices ?? []).find(
-    (price) => fits(price, "seconds", seconds) && fits(price, "resolution", resolution) && fits(price, "audio", audio),
+    (price) =>
+      fits(price, "seconds", seconds) && fits(price, "resolution", resolution) && fits(price, "audio", audio),
   );
   return row ? toMicros(row.price) : null;
 }

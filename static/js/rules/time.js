@@ -15,7 +15,8 @@ export function ago(moment, now) {
   if (seconds < MINUTE) return { key: "just_now", n: 0 };
   if (seconds < HOUR) return { key: "minutes_ago", n: Math.floor(seconds / MINUTE) };
   if (seconds < DAY) return { key: "hours_ago", n: Math.floor(seconds / HOUR) };
-  if (seconds < 7 * DAY) return { key: seconds < 2 * DAY ? "day_ago" : "days_ago", n: Math.floor(seconds / DAY) };
+  if (seconds < 7 * DAY)
+    return { key: seconds < 2 * DAY ? "day_ago" : "days_ago", n: Math.floor(seconds / DAY) };
   return { key: "date", n: 0 };
 }
 
