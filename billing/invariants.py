@@ -26,6 +26,17 @@ GUARDS = [
     ),
     never_removed(table=PRICE, noun="billing_price"),
     Guard(
+        name="billing_price_is_never_replaced",
+        table=PRICE,
+        event="INSERT",
+        when=(
+            f"EXISTS (SELECT 1 FROM {PRICE} AS existing WHERE existing.id = NEW.id "
+            "OR (existing.valid_to IS NULL AND NEW.valid_to IS NULL AND existing.model = NEW.model "
+            "AND existing.resolution = NEW.resolution AND existing.audio = NEW.audio))"
+        ),
+        only="sqlite",
+    ),
+    Guard(
         name="billing_price_version_is_never_edited",
         table=PRICE,
         event="UPDATE",

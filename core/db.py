@@ -157,14 +157,19 @@ _SQLITE_NAMED = re.compile(r"CHECK constraint failed: (?P<name>\w+)|^(?P<guard>[
 
 @lru_cache(maxsize=1)
 def _unique_names() -> dict[str, str]:
-    """`table.column, table.column` → constraint name: SQLite reports only columns."""
+    """`table.column, table.column` → constraint name: SQLite reports only columns.
+
+    Partial indexes on the same columns cannot be told apart there, so the name of each is given.
+    """
     names: dict[str, str] = {}
     for model in apps.get_models():
         table = model._meta.db_table
         for constraint in model._meta.constraints:
             if isinstance(constraint, UniqueConstraint) and constraint.fields:
                 columns = [_column(model, field) for field in constraint.fields]
-                names[", ".join(f"{table}.{column}" for column in columns)] = constraint.name
+                reported = ", ".join(f"{table}.{column}" for column in columns)
+                earlier = f"{names[reported]} or " if reported in names else ""
+                names[reported] = earlier + constraint.name
     return names
 
 

@@ -7,6 +7,7 @@ system check compares what is declared with what is installed.
 First choice is a declarative constraint on the model; a guard is only for what one row cannot see alone.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -102,7 +103,8 @@ def installed() -> dict[str, str]:
             cursor.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'")
         else:
             cursor.execute(
-                "SELECT t.tgname, pg_get_functiondef(t.tgfoid) FROM pg_trigger t "
+                "SELECT t.tgname, pg_get_triggerdef(t.oid) || ' ' || pg_get_functiondef(t.tgfoid) "
+                "FROM pg_trigger t "
                 "JOIN pg_proc p ON p.oid = t.tgfoid "
                 "WHERE NOT t.tgisinternal AND t.tgname = p.proname AND t.tgenabled <> 'D'"
             )
@@ -121,7 +123,9 @@ def _same(guard: Guard, definition: str | None) -> bool:
     statements = guard.statements(connection.vendor)
     if connection.vendor == "sqlite":
         return definition == statements[1]
-    return f"IF ({guard.when}) THEN" in definition
+    # Where it fires, and on every row: a WHEN of the trigger itself would come between the two.
+    fires = rf"BEFORE {guard.event} ON (\w+\.)?{guard.table} FOR EACH ROW EXECUTE FUNCTION (\w+\.)?{guard.name}\(\)"
+    return re.search(fires, definition) is not None and f"IF ({guard.when}) THEN" in definition
 
 
 def install() -> None:

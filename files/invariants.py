@@ -8,6 +8,13 @@ GUARDS = [
     never_removed(table=OBJECT, noun="files_object"),
     frozen_columns(table=OBJECT, noun="files_object", columns=["key", "created_at"]),
     Guard(
+        name="files_object_is_never_replaced",
+        table=OBJECT,
+        event="INSERT",
+        when=f"EXISTS (SELECT 1 FROM {OBJECT} AS existing WHERE existing.key = NEW.key)",
+        only="sqlite",
+    ),
+    Guard(
         name="files_dead_object_stays_dead",
         table=OBJECT,
         event="UPDATE",

@@ -127,6 +127,13 @@ class ProductProcess:
             self.start(name, wait=False)
         self.wait_ready()
 
+    def start_missing(self) -> None:
+        """Start again what a test has ended."""
+        for name in PROCESSES:
+            if not self.is_running(name):
+                self._guards.pop(name, None)
+                self.start(name)
+
     def start(self, name: str, *, wait: bool = True) -> None:
         """Start `web`, `worker` or `beat`; the web process is there when this returns, unless `wait` is off."""
         if self.is_running(name):

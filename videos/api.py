@@ -245,7 +245,7 @@ def _represent_model(spec: ModelSpec, prices: list[dict[str, Any]]) -> dict[str,
         "prices": prices,
         "currency": settings.BILLING_CURRENCY,
         "available": bool(prices),
-        "usual_seconds": list(spec.usual_seconds),
+        "usual_seconds": {"low": spec.usual_seconds[0], "high": spec.usual_seconds[1]},
         "charges_on_refusal": spec.charges_on_refusal,
         "max_prompt": spec.max_prompt,
     }

@@ -138,7 +138,8 @@ GUARDS = [
         event="INSERT",
         when=(
             f"EXISTS (SELECT 1 FROM {ATTEMPT} AS existing WHERE existing.id = NEW.id "
-            "OR (existing.task_id = NEW.task_id AND existing.number = NEW.number))"
+            "OR (existing.task_id = NEW.task_id AND (existing.number = NEW.number "
+            "OR (existing.outcome = 'inflight' AND NEW.outcome = 'inflight'))))"
         ),
         only="sqlite",
     ),

@@ -110,7 +110,7 @@ class Model(serializers.Serializer):
     prices = Price(many=True)
     currency = serializers.CharField()
     available = serializers.BooleanField()
-    usual_seconds = serializers.ListField(child=serializers.IntegerField(), help_text="low, high")
+    usual_seconds = Range()
     charges_on_refusal = serializers.BooleanField()
     max_prompt = serializers.IntegerField(help_text="code points")
 

@@ -15,12 +15,14 @@ from django.db import connection
 from django.utils import timezone
 
 from billing.models import Transfer
-from core import invariants
+from core import audit, invariants
 from core.audit import TRIGGERS, declared_rules
+from files.models import StoredFile
 from tests import makers
 from tests.conftest import IS_POSTGRESQL
 from videos import desk, operations
 from videos.audit import violations
+from videos.deletion import delete_task
 from videos.models import Attempt, VideoTask
 
 pytestmark = pytest.mark.django_db
@@ -57,7 +59,9 @@ def unguarded() -> Iterator[Callable[..., None]]:
             assert cursor.rowcount > 0, f"nothing was changed by {sql}"
 
     with connection.cursor() as cursor:
-        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE" if IS_POSTGRESQL else "PRAGMA ignore_check_constraints=ON")
+        cursor.execute(
+            "SET CONSTRAINTS ALL IMMEDIATE" if IS_POSTGRESQL else "PRAGMA ignore_check_constraints=ON"
+        )
     try:
         with invariants.lifted_for_tests():
             yield run
@@ -291,7 +295,7 @@ def test_every_rule_is_broken_by_one_of_these_tests() -> None:
 def test_a_trigger_that_is_missing_is_a_violation(scene: dict[str, Any]) -> None:
     with connection.cursor() as cursor:
         on = " ON billing_account" if IS_POSTGRESQL else ""
-        cursor.execute(f"SET CONSTRAINTS ALL IMMEDIATE" if IS_POSTGRESQL else "SELECT 1")
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE" if IS_POSTGRESQL else "SELECT 1")
         cursor.execute(f"DROP TRIGGER billing_account_opens_empty{on}")
     try:
         assert violations() == [f"{TRIGGERS}: trigger=billing_account_opens_empty"]
@@ -312,19 +316,21 @@ def test_a_violation_names_ids_as_people_and_other_systems_write_them(scene: dic
     ]
 
 
-def test_unknown_left_by_staff_and_a_deleted_task_break_nothing(simulator: Any) -> None:
+def test_a_task_that_was_unknown_and_sent_again_and_then_deleted_breaks_nothing(simulator: Any) -> None:
     owner = makers.make_owner()
-    simulator.inject(count=1, effect="drop_after") if hasattr(simulator, "inject") else None
-    first, second = makers.submit(owner), makers.submit(owner, prompt="another")
-    desk.fail_and_refund(
-        task_id=makers.task_of(owner, first).pk, actor="ann", reason="asked by phone", now=timezone.now()
+    simulator.add_fault({"drop_before_accept": "reset"}, times=1)
+    client_id = makers.submit(owner, model=makers.BLIND_MODEL)
+    makers.work(1)
+    task = makers.task_of(owner, client_id)
+    assert task.state == "unknown"
+    desk.declare_never_received(
+        task_id=task.pk, resend=True, actor="ann", reason="asked by phone", now=timezone.now()
     )
     makers.work()
-    from videos.deletion import delete_task
-
-    for client_id in (first, second):
-        delete_task(owner_id=owner.id, client_id=client_id, now=timezone.now())
-    assert VideoTask.objects.count() == 0
+    assert makers.task_of(owner, client_id).state == "completed"
+    assert violations() == []
+    delete_task(owner_id=owner.id, client_id=client_id, now=timezone.now())
+    assert (VideoTask.objects.count(), Attempt.objects.count()) == (0, 2)
     assert violations() == []
 
 
@@ -358,7 +364,9 @@ def test_the_command_exits_1_and_names_each_violation(scene: dict[str, Any]) -> 
     assert lines[-1].endswith("invariants, 1 violations.")
 
 
-def test_bytes_that_no_row_knows_are_a_note_and_bytes_that_are_lost_a_violation(scene: dict[str, Any]) -> None:
+def test_bytes_that_no_row_knows_are_a_note_and_bytes_that_are_lost_a_violation(
+    scene: dict[str, Any],
+) -> None:
     default_storage.save("results/left-behind.mp4", ContentFile(b"x"))
     code, lines = run_audit()
     assert code == 0
@@ -371,8 +379,6 @@ def test_bytes_that_no_row_knows_are_a_note_and_bytes_that_are_lost_a_violation(
 
 
 def _key_of(task: VideoTask) -> str:
-    from files.models import StoredFile
-
     return StoredFile.objects.get(task_id=task.pk).stored_id
 
 
@@ -395,9 +401,9 @@ def test_the_audit_runs_while_a_writer_holds_the_lock_of_sqlite() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_writer_commits_while_the_audit_reads_and_is_not_seen_by_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    from core import audit
-
+def test_a_writer_commits_while_the_audit_reads_and_is_not_seen_by_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     owner = makers.make_owner()
     first, *others = audit.declared_rules()
     seen: list[int] = []

@@ -5,7 +5,7 @@ from django.apps import apps
 from django.db import DatabaseError, IntegrityError, connection, transaction
 from django.db.models import CheckConstraint, ForeignKey, UniqueConstraint
 from tests.invariants.cases import CASES, Case
-from tests.invariants.world import OUR_APPS, World
+from tests.invariants.world import OUR_APPS, World, copied
 
 from core import invariants
 from core.db import broken_rule
@@ -113,18 +113,16 @@ def test_an_unclear_attempt_is_never_in_flight_again(world: World):
 
 def test_a_completed_task_with_a_refund_is_refused(world: World):
     """Money was given back: the task may then fail, and never be completed."""
+    refund = copied(
+        "billing_resolution",
+        "charge_id = '{completed}'",
+        charge_id="'{processing}'",
+        outcome="'refunded'",
+        settled_micros="0",
+        returned_micros="settled_micros",
+    )
     with connection.cursor() as cursor:
-        cursor.execute(
-            world.sql(
-                "INSERT INTO billing_resolution "
-                "SELECT '{processing}', 'refunded', 0, settled_micros, cause, actor, created_at "
-                "FROM billing_resolution WHERE charge_id = '{completed}'"
-            ).replace(
-                "billing_resolution SELECT",
-                "billing_resolution (charge_id, outcome, settled_micros, returned_micros, cause, actor, "
-                "created_at) SELECT",
-            )
-        )
+        cursor.execute(world.sql(refund))
     statement = world.sql(
         "UPDATE videos_videotask SET state = 'completed', finished_at = created_at, next_check_at = NULL, "
         "result_file_id = '{file}' WHERE id = '{processing}'"
