@@ -5,7 +5,8 @@ from core.audit import Rule
 
 # The legs that each kind may have, as SQL: the same table that the constraint is made of.
 _LEGS = " OR ".join(
-    f"(transfer.kind = '{kind.value}' AND transfer.debit = '{debit.value}' AND transfer.credit = '{credit.value}')"
+    f"(transfer.kind = '{kind.value}' AND transfer.debit = '{debit.value}' "
+    f"AND transfer.credit = '{credit.value}')"
     for kind, pairs in LEGS.items()
     for debit, credit in pairs
 )
@@ -43,7 +44,8 @@ RULES = [
         says="a transfer about a charge names its owner",
         sql="""
         SELECT transfer.id, transfer.kind, transfer.charge_id, transfer.owner_id
-        FROM billing_transfer AS transfer JOIN billing_charge AS charge ON charge.claim_id = transfer.charge_id
+        FROM billing_transfer AS transfer
+        JOIN billing_charge AS charge ON charge.claim_id = transfer.charge_id
         WHERE transfer.kind IN ('charge', 'settle', 'refund', 'goodwill')
           AND (transfer.owner_id IS NULL OR transfer.owner_id <> charge.owner_id)
         """,

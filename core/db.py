@@ -129,10 +129,10 @@ def run_until_known(function: Callable[[], R]) -> R:
         except (OperationalError, InterfaceError) as lost:
             if _open_transaction():
                 raise
-            if not connection_lost(lost):
-                raise NothingSaved(str(lost)) from lost
-            may_have_committed = True
             last = lost
+            if not connection_lost(lost):
+                break  # this try saved nothing; what an earlier one did is still not known
+            may_have_committed = True
             connection.close()
     if may_have_committed:
         raise OutcomeUnknown(str(last)) from last

@@ -57,6 +57,13 @@ _UNFINISHED = ".unfinished"
 _sequence = itertools.count()
 
 
+# Note [Threads, not processes, behind this broker]
+# With a broker that has no socket to wait on, Celery's pool of processes shares one pipe and its lock. A pool
+# process that is killed while it waits there dies with the lock, and the worker never runs anything again.
+# Threads live and die with the worker, and whatever supervises it starts a new one. Behind Redis every pool
+# process has a pipe of its own, so processes are safe there.
+
+
 def broker_settings(data_dir: Path) -> dict[str, Any]:
     """Celery settings (lower-case names) that make the folder `data_dir`/broker the broker.
 
@@ -72,6 +79,7 @@ def broker_settings(data_dir: Path) -> dict[str, Any]:
         },
         "broker_connection_retry_on_startup": True,
         "worker_enable_remote_control": False,
+        "worker_pool": "threads",  # see the note
         "worker_send_task_events": False,
     }
 

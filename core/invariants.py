@@ -124,7 +124,10 @@ def _same(guard: Guard, definition: str | None) -> bool:
     if connection.vendor == "sqlite":
         return definition == statements[1]
     # Where it fires, and on every row: a WHEN of the trigger itself would come between the two.
-    fires = rf"BEFORE {guard.event} ON (\w+\.)?{guard.table} FOR EACH ROW EXECUTE FUNCTION (\w+\.)?{guard.name}\(\)"
+    fires = (
+        rf"BEFORE {guard.event} ON (\w+\.)?{guard.table} "
+        rf"FOR EACH ROW EXECUTE FUNCTION (\w+\.)?{guard.name}\(\)"
+    )
     return re.search(fires, definition) is not None and f"IF ({guard.when}) THEN" in definition
 
 

@@ -59,6 +59,12 @@ def storage_of_its_own(tmp_path: Path, settings: Any) -> None:
 
 
 @pytest.fixture(autouse=True)
+def quick_passwords(settings: Any) -> None:
+    """A real password hash takes half a second by design; no test is about it."""
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+
+@pytest.fixture(autouse=True)
 def fresh_cache() -> None:
     """Rate limits of one test do not reach the next."""
     from django.core.cache import cache

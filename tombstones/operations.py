@@ -17,7 +17,12 @@ from tombstones.models import BurialReason, Claim, ClaimState
 # * With two tables, submit and abandon do not see each other at all: both succeed.
 # The unique index decides instead: whoever comes second waits for the first to end and then sees it.
 # tests/concurrency/test_claim_races.py shows each race with the guard removed.
-TAKEN = ("tombstones_one_claim_per_owner_and_client_id", "tombstones_claim_is_never_replaced")
+# The primary key: a repeated transaction, whose first COMMIT took effect, meets its own claim.
+TAKEN = (
+    "tombstones_one_claim_per_owner_and_client_id",
+    "tombstones_claim_is_never_replaced",
+    "tombstones_claim_pkey",
+)
 
 
 class AlreadyClaimed(Exception):

@@ -222,7 +222,7 @@ def represent_models(*, with_drills: bool = True) -> list[dict[str, Any]]:
     return [
         _represent_model(spec, prices.get(spec.model, []))
         for spec in all_models()
-        if spec.input == "text" and (with_drills or not spec.drill)
+        if spec.input in operations.ORDERABLE_INPUTS and (with_drills or not spec.drill)
     ]
 
 
@@ -256,6 +256,7 @@ def view_or_404(request: Request, client_id: str) -> TaskView:
     canonical = canonical_client_id(client_id)
     view = canonical and queries.view_of(owner_id=owner_of(request).pk, client_id=canonical)
     if not view:
+        queries.require_whole_memory()
         raise NotReceived
     return view
 
@@ -273,6 +274,8 @@ def _by_ids(owner_id: UUID, text: str, now: Any) -> list[dict[str, Any]]:
         raise Invalid(field="ids", limit=Allowed("ids", {"n": MAX_IDS}))
     canonical = {part: canonical_client_id(part) for part in asked}
     views = queries.views_of(owner_id=owner_id, client_ids=[known for known in canonical.values() if known])
+    if len(views) < len(set(canonical.values())):
+        queries.require_whole_memory()
     entries = []
     for part in dict.fromkeys(asked):
         view = views.get(canonical[part] or "")

@@ -136,7 +136,8 @@ STATES = [
     Rule(
         says="the events of a task lead to the state it is in, and of a deleted one to a final state",
         sql=f"""
-        SELECT claim.id, task.state, steps.state AS state_of_events, steps.surplus FROM tombstones_claim AS claim
+        SELECT claim.id, task.state, steps.state AS state_of_events, steps.surplus
+        FROM tombstones_claim AS claim
         LEFT JOIN videos_videotask AS task ON task.id = claim.id
         LEFT JOIN (
           SELECT task_id, state, SUM(step) AS surplus FROM (

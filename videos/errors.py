@@ -24,6 +24,13 @@ class NotReceived(DomainError):
     status = 404
 
 
+class Quarantined(DomainError):
+    """After a restore the tail of the memory may be missing, so an unseen id is not judged yet."""
+
+    code = "quarantine"
+    status = 503
+
+
 class Gone(DomainError):
     """The id is buried: `deleted` or `abandoned`, for ever."""
 

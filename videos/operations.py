@@ -9,6 +9,8 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
+from django.db import InterfaceError, OperationalError
+
 from accounts.models import ApiToken
 from billing import operations as billing
 from billing import queries as billing_queries
@@ -31,6 +33,7 @@ from videos.queries import TaskView
 from videos.requests import Order, VideoRequest, judge_order, read_request
 from videos.states import Outcome, State
 
+ORDERABLE_INPUTS = ("text",)  # a model that needs an image cannot be ordered before there are uploads
 OWNER = "owner"  # the actor of what an owner asked for
 
 
@@ -57,6 +60,7 @@ def submit_video(
     known = queries.view_of(owner_id=owner_id, client_id=request.client_id)
     if known is not None:
         return _answer_known(known, request)
+    queries.require_whole_memory()
     order, quote = _judge(request, now)
     task_id = new_id()
     accept = partial(
@@ -77,12 +81,24 @@ def submit_video(
         raise Unavailable from error
     except db.OutcomeUnknown as error:
         raise OutcomeNotKnown from error
-    view = queries.view_of(owner_id=owner_id, client_id=request.client_id)
-    if view is None:
-        raise OutcomeNotKnown
+    view = _view_of_claimed(owner_id=owner_id, client_id=request.client_id)
     if view.claim.pk == task_id:
         return Submitted(view=view, is_new=True)
     return _answer_known(view, request)
+
+
+def _view_of_claimed(*, owner_id: UUID, client_id: str) -> TaskView:
+    """What is kept under an id that has just been claimed, by this request or another.
+
+    Raises: OutcomeNotKnown when it cannot be read: something was saved, so "nothing was" would be untrue.
+    """
+    try:
+        view = queries.view_of(owner_id=owner_id, client_id=client_id)
+    except (OperationalError, InterfaceError) as error:
+        raise OutcomeNotKnown from error
+    if view is None:
+        raise OutcomeNotKnown
+    return view
 
 
 def quote_order(*, fields: Mapping[str, Any]) -> Quote:
@@ -114,7 +130,7 @@ def _judge(request: VideoRequest, now: datetime) -> tuple[Order, Quote]:
 
 def _quote(request: VideoRequest) -> tuple[Order, Quote]:
     spec = get_model(request.model)
-    if spec is None:
+    if spec is None or spec.input not in ORDERABLE_INPUTS:
         raise ModelUnavailable(model=request.model)
     order = judge_order(request, spec)
     quote = billing_queries.quote(
@@ -223,6 +239,7 @@ def abandon(*, owner_id: UUID, client_id: str, now: datetime) -> TaskView:
     """
     view = queries.view_of(owner_id=owner_id, client_id=client_id)
     if view is None:
+        queries.require_whole_memory()
         try:
             db.run_until_known(partial(_fence, owner_id=owner_id, client_id=client_id, now=now))
         except tombstones.AlreadyClaimed:
@@ -231,9 +248,7 @@ def abandon(*, owner_id: UUID, client_id: str, now: datetime) -> TaskView:
             raise Unavailable from error
         except db.OutcomeUnknown as error:
             raise OutcomeNotKnown from error
-        view = queries.view_of(owner_id=owner_id, client_id=client_id)
-        if view is None:
-            raise OutcomeNotKnown
+        view = _view_of_claimed(owner_id=owner_id, client_id=client_id)
     if not view.is_buried:
         raise NotAbandonable
     return view

@@ -9,7 +9,6 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 import structlog
 from asgiref.sync import async_to_sync, sync_to_async
@@ -141,11 +140,15 @@ def record_readings(
 ) -> None:
     """Write what the reads brought: one statement for all that only goes on, one transaction per ending."""
     now = db.now()
+    going_on: list[RunningTask] = []
     for item, reading in zip(work, readings, strict=True):
         try:
-            _record_reading(item, reading, provider, now)
+            if _goes_on(item, reading, provider, now):
+                going_on.append(item)
         except (StaleLease, Overtaken):
             log.info("reading_came_too_late", task_id=str(item.task.pk))
+    if going_on:
+        _write_going_on(going_on)
     trouble = [reading for reading in readings if isinstance(reading, AccountTrouble)]
     if trouble:
         alarms.raise_alarm(provider=provider.name, source="read", reason=trouble[0].reason, now=now)
@@ -155,31 +158,69 @@ def record_readings(
         alarms.clear_alarm(provider=provider.name, source="read", now=now)
 
 
-def _record_reading(item: RunningTask, reading: StatusReading, provider: Provider, now: datetime) -> None:
+def _goes_on(item: RunningTask, reading: StatusReading, provider: Provider, now: datetime) -> bool:
+    """Act on a reading that ends something; True when the task only goes on, with its new values set."""
     match reading:
-        case Waiting(queue_position=position):
-            place = position if position is None or 0 <= position <= MAX_UPSTREAM_QUEUE else None
-            go_on(item, now, phase=Phase.QUEUED, queue_position=place)
-        case Running(progress=progress):
-            go_on(item, now, phase=Phase.RUNNING, queue_position=None, **_progress(item.task, progress))
         case Succeeded():
             start_storing(item=item, now=now)
         case ProviderFailed():
             _fail(item, failure_of(item.task, reading, provider), now)
         case Cancelled():
             _fail(item, cancelled_failure(item.task), now)
-        case NotFound():
-            if item.task.cancel_sent_at is not None:  # it was taken out of the queue, as we asked
-                _fail(item, Failure(code="cancelled"), now)
-            else:
-                read_failed(item, now, reason="not_found")
+        case NotFound() if item.task.cancel_sent_at is not None:
+            _fail(item, Failure(code="cancelled"), now)  # it was taken out of the queue, as we asked
+        case _:
+            _set_going_on(item.task, reading, provider, now)
+            return True
+    return False
+
+
+def _set_going_on(task: VideoTask, reading: StatusReading, provider: Provider, now: datetime) -> None:
+    """Set what a reading says of a task that goes on. A failed read is counted, and nothing else follows."""
+    task.next_check_at = next_read_at(task, now)
+    match reading:
         case ReadTrouble(reason=reason, retry_after_seconds=told):
-            read_failed(item, now, reason=reason, told=told)
+            _count_failed_read(task, now, reason=reason, told=told)
         case AccountTrouble(reason=reason):
-            read_failed(item, now, reason=reason, told=settings.PROVIDER_PROBE_SECONDS)
+            _count_failed_read(task, now, reason=reason, told=settings.PROVIDER_PROBE_SECONDS)
+        case NotFound():
+            _count_failed_read(task, now, reason="not_found", told=None)
+        case _:
+            task.tries, task.first_try_at = 0, None
+    match reading:
+        case Waiting(queue_position=position):
+            task.phase = Phase.QUEUED
+            task.queue_position = (
+                position if position is None or 0 <= position <= MAX_UPSTREAM_QUEUE else None
+            )
+        case Running(progress=progress):
+            task.phase, task.queue_position = Phase.RUNNING, None
+            if progress is not None:  # clamped, never falling, and 100 only when completed
+                task.progress = max(min(progress, 99), 0, task.progress or 0)
         case UnseenWord(word=word):
             log.warning("unseen_status_word", provider=provider.name, word=word[:64])
-            go_on(item, now)
+
+
+def _count_failed_read(task: VideoTask, now: datetime, *, reason: str, told: float | None) -> None:
+    if told is not None:
+        task.next_check_at = max(task.next_check_at or now, now + timedelta(seconds=told))
+    task.tries, task.first_try_at = task.tries + 1, task.first_try_at or now
+    log.info("status_not_read", task_id=str(task.pk), reason=reason)
+
+
+@db.transaction
+def _write_going_on(items: Sequence[RunningTask]) -> None:
+    """Write many tasks that go on in one statement and let go of their leases; a stale one changes nothing."""
+    for item in items:
+        item.task.lease_token, item.task.lease_until = None, None
+    for token in {item.lease.token for item in items}:
+        VideoTask.objects.filter(lease_token=token).bulk_update(
+            [item.task for item in items if item.lease.token == token],
+            fields=[
+                *("next_check_at", "lease_token", "lease_until", "tries", "first_try_at"),
+                *("phase", "queue_position", "progress"),
+            ],
+        )
 
 
 def cancelled_failure(task: VideoTask) -> Failure:
@@ -204,13 +245,6 @@ def failure_of(task: VideoTask, reading: ProviderFailed, provider: Provider) -> 
     )
 
 
-def _progress(task: VideoTask, progress: int | None) -> dict[str, int]:
-    """Clamped, never falling, and 100 only when completed."""
-    if progress is None:
-        return {}
-    return {"progress": max(min(progress, 99), 0, task.progress or 0)}
-
-
 def next_read_at(task: VideoTask, now: datetime) -> datetime:
     age = (now - (task.accepted_at or task.created_at)).total_seconds()
     return now + timedelta(
@@ -221,31 +255,6 @@ def next_read_at(task: VideoTask, now: datetime) -> datetime:
             chance=random.random,
         )
     )
-
-
-def go_on(item: RunningTask, now: datetime, **fields: Any) -> None:
-    """Let a task go on, under its lease: no state changes, so one guarded statement is enough."""
-    VideoTask.objects.filter(pk=item.task.pk, lease_token=item.lease.token).update(
-        next_check_at=next_read_at(item.task, now),
-        lease_token=None,
-        lease_until=None,
-        tries=0,
-        first_try_at=None,
-        **fields,
-    )
-
-
-def read_failed(item: RunningTask, now: datetime, *, reason: str, told: float | None = None) -> None:
-    """Count a failed read and come back later; nothing else follows from it."""
-    pause = max(told or 0.0, (next_read_at(item.task, now) - now).total_seconds())
-    VideoTask.objects.filter(pk=item.task.pk, lease_token=item.lease.token).update(
-        next_check_at=now + timedelta(seconds=pause),
-        lease_token=None,
-        lease_until=None,
-        tries=item.task.tries + 1,
-        first_try_at=item.task.first_try_at or now,
-    )
-    log.info("status_not_read", task_id=str(item.task.pk), reason=reason)
 
 
 @db.transaction

@@ -3,7 +3,8 @@
 Note [Results]
 Each download goes under a fresh key with a row of its own; only the transaction that completes the task
 publishes it. A crash in between leaves a pending key, which housekeeping removes, and a task that is due
-again. Trouble of our own storage or network fails nothing. What the provider no longer serves ends as a refund.
+again. Trouble of our own storage or network fails nothing. What the provider no longer serves ends as a
+refund.
 """
 
 import asyncio

@@ -22,8 +22,14 @@ def invariants_hold_afterwards(request: pytest.FixtureRequest) -> Iterator[None]
     assert_invariants(simulator)
 
 
+@pytest.fixture(autouse=True)
+def quick_passwords(settings: Any) -> None:
+    """No case is about the strength of password hashes, and every one makes an owner."""
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+
 @pytest.fixture
-def owner() -> Owner:
+def owner(db: None) -> Owner:
     """An owner with 100 USDC."""
     return make_owner()
 

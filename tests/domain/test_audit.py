@@ -75,6 +75,7 @@ def without_check(table: str, name: str) -> None:
     """PostgreSQL has no switch for CHECKs; the test's transaction brings the constraint back."""
     if IS_POSTGRESQL:
         with connection.cursor() as cursor:
+            cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
             cursor.execute(f"ALTER TABLE {table} DROP CONSTRAINT {name}")
 
 

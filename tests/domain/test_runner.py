@@ -84,7 +84,7 @@ from celery import Celery
 from core.filesystem_broker import broker_settings
 
 app = Celery("bells")
-app.conf.update(broker_settings(Path(__file__).parent))
+app.conf.update(broker_settings(Path(__file__).parent), worker_pool="prefork")
 """
 
 

@@ -180,7 +180,9 @@ BILLING_GUARDS = {
         breaking=copied(ACCOUNT, "owner_id = '{owner}'", verb="INSERT OR REPLACE", balance_micros="0"),
         only="sqlite",
     ),
-    "billing_account_opens_empty": Case(breaking=copied(ACCOUNT, "owner_id = '{owner}'", owner_id="'{fresh}'")),
+    "billing_account_opens_empty": Case(
+        breaking=copied(ACCOUNT, "owner_id = '{owner}'", owner_id="'{fresh}'")
+    ),
     "billing_price_is_never_removed": Case(breaking=f"DELETE FROM {PRICE} WHERE model = 'kling-2.5-turbo'"),
     "billing_price_is_never_replaced": replaced(PRICE, "model = 'kling-2.5-turbo'"),
     "billing_price_version_is_never_edited": Case(
@@ -248,9 +250,7 @@ TASK_CONSTRAINTS = {
     "videos_only_unfinished_tasks_are_due": Case(breaking=update(TASK, "next_check_at = NULL", "processing")),
     "videos_failed_task_has_a_reason": Case(breaking=update(TASK, "error_code = NULL", "failed")),
     "videos_completed_task_has_a_result": Case(breaking=update(TASK, "result_file_id = NULL")),
-    "videos_progress_is_100_only_when_completed": Case(
-        breaking=update(TASK, "progress = 100", "processing")
-    ),
+    "videos_progress_is_100_only_when_completed": Case(breaking=update(TASK, "progress = 100", "processing")),
     "videos_running_task_was_accepted": Case(breaking=update(TASK, "accepted_at = NULL", "processing")),
     "videos_unknown_task_has_an_unclear_time": Case(
         breaking=update(TASK, "first_unclear_at = NULL", "unknown")
@@ -368,14 +368,10 @@ RECORDS = {
     ),
 }
 
-CASES: dict[str, Case] = {
-    **ACCOUNTS,
-    **CLAIMS,
-    **BILLING_CONSTRAINTS,
-    **BILLING_GUARDS,
-    **FILES,
-    **TASK_CONSTRAINTS,
-    **TASK_GUARDS,
-    **ATTEMPTS,
-    **RECORDS,
+GROUPS: dict[str, dict[str, Case]] = {
+    "accounts, claims, files": {**ACCOUNTS, **CLAIMS, **FILES},
+    "billing": {**BILLING_CONSTRAINTS, **BILLING_GUARDS},
+    "tasks": {**TASK_CONSTRAINTS, **TASK_GUARDS},
+    "attempts and records": {**ATTEMPTS, **RECORDS},
 }
+CASES: dict[str, Case] = {name: case for group in GROUPS.values() for name, case in group.items()}

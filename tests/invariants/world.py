@@ -1,16 +1,19 @@
 """One valid state with a row of every kind, and SQL that copies its rows."""
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from uuid import UUID
 
 from django.apps import apps
+from django.db import connection, transaction
 from django.utils import timezone
-from tests import makers
-from tests.makers import Owner
 
 from billing import operations as billing
 from core.ids import new_id
 from files.models import StoredFile
+from tests import makers
+from tests.makers import Owner
 from videos import deletion, operations
 from videos.models import Attempt, OrphanJob, ProviderStatus, WebhookCall
 
@@ -24,10 +27,10 @@ class World:
     owner: Owner
     ids: dict[str, str]
 
-    def sql(self, statement: str) -> str:
-        """The statement with the ids of rows and, for `{fresh…}`, ids that no row has yet."""
-        fresh = {f"fresh{number}": new_id().hex for number in ("", 1, 2, 3)}
-        return statement.format_map({**self.ids, **fresh})
+    def statements(self, statements: Sequence[str]) -> list[str]:
+        """The statements with the ids of rows; `{fresh}` is an id that no row has yet, and the same in all."""
+        fresh = {f"fresh{number}": new_id().hex for number in ("", 1, 2)}
+        return [statement.format_map({**self.ids, **fresh}) for statement in statements]
 
 
 def build_world() -> World:
@@ -86,3 +89,12 @@ def copied(table: str, where: str, *, verb: str = "INSERT", **changes: str) -> s
     assert set(changes) <= set(columns), f"{table} has no {set(changes) - set(columns)}"
     values = ", ".join(changes.get(column, column) for column in columns)
     return f"{verb} INTO {table} ({', '.join(columns)}) SELECT {values} FROM {table} WHERE {where}"
+
+
+@contextmanager
+def undone() -> Iterator[None]:
+    """What happens inside is undone, dropped triggers included."""
+    connection.check_constraints()  # what waits for the commit would keep triggers from being dropped
+    savepoint = transaction.savepoint()
+    yield
+    transaction.savepoint_rollback(savepoint)

@@ -39,6 +39,7 @@ TITLES: dict[str, str] = {
     "replay": gettext_noop("Already submitted"),
     "not_deletable": gettext_noop("Cannot be deleted now"),
     "not_cancellable": gettext_noop("Cannot be cancelled now"),
+    "not_abandonable": gettext_noop("Already received"),
     "file_in_use": gettext_noop("File in use"),
     "limit_reached": gettext_noop("Limit reached"),
     "quota_exceeded": gettext_noop("Cloud space full"),

@@ -19,6 +19,8 @@ logger = structlog.get_logger(__name__)
 LIMITS: dict[str, str | tuple[str, str]] = {
     "required": gettext_noop("it is required"),
     "no_such_field": gettext_noop("there is no such field"),
+    "given_once": gettext_noop("it may be given only once"),
+    "levels": ngettext_noop("it may be {n} level deep", "it may be up to {n} levels deep"),
     "not_json": gettext_noop("it must be a JSON object in UTF-8"),
     "text": gettext_noop("it must be text"),
     "whole_number": gettext_noop("it must be a whole number"),
