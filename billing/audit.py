@@ -25,11 +25,11 @@ FROM billing_transfer WHERE charge_id IS NOT NULL GROUP BY charge_id
 
 RULES = [
     Rule(
-        says="a charge belongs to the claim of its owner",
+        says="a charge belongs to a claim of its owner that was accepted",
         sql="""
         SELECT charge.claim_id, charge.owner_id FROM billing_charge AS charge
         LEFT JOIN tombstones_claim AS claim ON claim.id = charge.claim_id AND claim.owner_id = charge.owner_id
-        WHERE claim.id IS NULL OR claim.reason = 'abandoned' OR charge.created_at > claim.buried_at
+        WHERE claim.id IS NULL OR claim.reason = 'abandoned'
         """,
     ),
     Rule(

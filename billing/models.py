@@ -106,7 +106,10 @@ class Charge(models.Model):
     class Meta:
         constraints = [
             models.CheckConstraint(
-                condition=Q(amount_micros__gte=1) & is_integer("amount_micros"),
+                condition=Q(amount_micros__gte=1)
+                & is_integer("amount_micros")
+                & is_integer("unit_price_micros")
+                & is_integer("max_price_micros"),
                 name="billing_charge_is_at_least_one_whole_micro",
             ),
             models.CheckConstraint(

@@ -7,7 +7,7 @@ message changes when something happens, never what happens.
 import os
 
 from celery import Celery
-from kombu import Queue
+from kombu import Exchange, Queue
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
@@ -17,7 +17,8 @@ TICK_SECONDS = 1  # the first status read is due two seconds after a submit; a s
 
 app = Celery("oncereel")
 app.conf.update(settings.CELERY)
-app.conf.task_queues = [Queue(name) for name in ("dispatch", "polling", "results", "housekeeping")]
+QUEUES = ("dispatch", "polling", "results", "housekeeping")
+app.conf.task_queues = [Queue(name, Exchange(name), routing_key=name) for name in QUEUES]
 app.conf.task_routes = {
     "videos.tasks.dispatch_*": {"queue": "dispatch"},
     "videos.tasks.poll_*": {"queue": "polling"},

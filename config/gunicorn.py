@@ -5,6 +5,8 @@ The control socket, which gunicorn opens in the home folder, can only be switche
 
 import os
 
+from config.logs import configuration
+
 # Loopback by default: a first run prints passwords of demo users. A container sets BIND_HOST=0.0.0.0.
 bind = f"{os.environ.get('BIND_HOST', '127.0.0.1')}:{os.environ.get('PORT', '8000')}"
 
@@ -28,3 +30,6 @@ forwarded_allow_ips = os.environ.get("FORWARDED_ALLOW_IPS", "127.0.0.1,::1")
 
 accesslog = os.environ.get("WEB_ACCESS_LOG")  # "-" for standard output; off, as the application logs requests
 errorlog = "-"
+
+# One kind of line for everything: the master's own, the workers' and the application's.
+logconfig_dict = configuration(debug=os.environ.get("DEBUG", "").lower() in ("1", "true", "yes", "on"))

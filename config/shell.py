@@ -16,8 +16,7 @@ THEMES = ("light", "dark")  # anything else: as the system
 def shell(request: HttpRequest) -> dict[str, Any]:
     """The context of the page frame. The admin has a frame of its own and is asked nothing."""
     user = request.user if hasattr(request, "user") else None
-    chosen = request.COOKIES.get("oncereel_theme", "")
-    theme = chosen if chosen in THEMES else ""
+    theme = theme_of(request)
     if not isinstance(user, User) or request.path.startswith("/admin/"):
         return {"request_id": request_id(request), "theme": theme, "nav": [], "balance": None}
     balance = balance_of(user.pk)
@@ -31,6 +30,12 @@ def shell(request: HttpRequest) -> dict[str, Any]:
             "currency": settings.BILLING_CURRENCY,
         },
     }
+
+
+def theme_of(request: HttpRequest) -> str:
+    """The theme this browser chose; "" is as the system."""
+    chosen = request.COOKIES.get("oncereel_theme", "")
+    return chosen if chosen in THEMES else ""
 
 
 def _entries(path: str) -> list[dict[str, Any]]:

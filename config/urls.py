@@ -1,9 +1,10 @@
 """Addresses."""
 
 from django.contrib import admin
+from django.templatetags.static import static
 from django.urls import URLPattern, URLResolver, include, path
 from django.views.generic import RedirectView
-from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 from rest_framework.permissions import AllowAny
 
 from accounts import pages as account_pages
@@ -25,11 +26,13 @@ api: list[URLPattern | URLResolver] = [
     path("files/<uuid:file_id>", files_api.FileDetail.as_view(), name="file-detail"),
     path("files/<uuid:file_id>/content", files_api.FileContent.as_view(), name="file-content"),
     path("schema", SpectacularAPIView.as_view(permission_classes=[AllowAny]), name="schema"),
-    path("docs", SpectacularSwaggerView.as_view(permission_classes=[AllowAny]), name="docs"),
+    path("docs", SpectacularSwaggerSplitView.as_view(permission_classes=[AllowAny]), name="docs"),
 ]
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", RedirectView.as_view(url="/videos/"), name="front"),
+    # Asked for by browsers on pages that name no icon of their own: admin, JSON.
+    path("favicon.ico", RedirectView.as_view(url=static("icon.svg")), name="favicon"),
     path("api/", include(api)),
     path("hooks/<str:provider>/<str:key>", hooks.receive, name="webhook"),
     path("accounts/", include("allauth.urls")),
@@ -46,3 +49,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
 ]
+
+handler400 = "config.error_pages.bad_request"
+handler403 = "config.error_pages.permission_denied"
+handler404 = "config.error_pages.page_not_found"
+handler429 = "config.error_pages.too_many_requests"
+handler500 = "config.error_pages.server_error"

@@ -2,7 +2,7 @@
 
 import base64
 import binascii
-from datetime import datetime
+from datetime import UTC, datetime
 from uuid import UUID
 
 from core.errors import Allowed, Invalid
@@ -25,8 +25,8 @@ def decode(cursor: str) -> tuple[datetime, UUID] | None:
         instant = datetime.fromisoformat(at)
         if instant.tzinfo is None:
             raise ValueError("a time without a zone")
-        return instant, UUID(hex=key)
-    except (ValueError, binascii.Error) as error:
+        return instant.astimezone(UTC), UUID(hex=key)
+    except (ValueError, OverflowError, binascii.Error) as error:
         raise Invalid(field="cursor", limit="id_form") from error
 
 
@@ -34,6 +34,6 @@ def read_limit(text: str | None) -> int:
     """The page length asked for. Raises: Invalid."""
     if text is None or text == "":
         return DEFAULT_LIMIT
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:6]) <= MAX_LIMIT:
+    if not text.isascii() or not text.isdigit() or len(text) > 3 or not 1 <= int(text) <= MAX_LIMIT:
         raise Invalid(field="limit", limit=Allowed("between", {"low": 1, "high": MAX_LIMIT}))
     return int(text)

@@ -7,7 +7,9 @@
 After the idea of django-subatomic. Nothing else in the project uses Django's `atomic` or `on_commit`.
 """
 
+import logging
 import re
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -23,6 +25,9 @@ from django.utils import timezone
 P = ParamSpec("P")
 R = TypeVar("R")
 
+log = logging.getLogger(__name__)
+
+SAVE_PAUSES_SECONDS = (0.2, 0.5, 1.0, 2.0, 5.0)  # together longer than a database takes to restart
 COMMIT_TRIES = 3  # a lost connection is usually back at once; more tries would only hold the client
 
 
@@ -137,6 +142,24 @@ def run_until_known(function: Callable[[], R]) -> R:
     if may_have_committed:
         raise OutcomeUnknown(str(last)) from last
     raise NothingSaved(str(last)) from last
+
+
+def run_until_saved(function: Callable[[], R]) -> R:
+    """Run what is safe to run twice, again after pauses while the database is away or refuses it.
+
+    For what must not be lost because it comes only once. Raises: the last error.
+    """
+    for pause in SAVE_PAUSES_SECONDS:
+        try:
+            return function()
+        except (OperationalError, InterfaceError) as refused:
+            if _open_transaction():
+                raise
+            if connection_lost(refused):
+                connection.close()
+            log.warning("database_refused", extra={"error": str(refused)[:200], "pause_seconds": pause})
+            time.sleep(pause)
+    return function()
 
 
 def connection_lost(error: DatabaseError | InterfaceError) -> bool:

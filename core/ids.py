@@ -11,7 +11,7 @@ from django.conf import settings
 CLIENT_ID = re.compile(r"[A-Za-z0-9_-]{8,64}")
 BATCH_PREFIX = "b_"  # ids of batch items; a client may not send one
 _UUID = re.compile(
-    r"\{?[0-9a-fA-F]{8}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{12}\}?|urn:uuid:[0-9a-fA-F-]{36}"
+    r"(?:urn:uuid:)?\{?[0-9a-fA-F]{8}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{12}\}?"
 )
 
 

@@ -22,6 +22,7 @@ SECONDS_PER_MINUTE = 60
 SECONDS_PER_HOUR = 3_600
 SECONDS_PER_DAY = 86_400
 # A unit is used from two (days: three) of it on: "90 s" says more than "1 min", "36 h" more than "1 day".
+# One whole minute is said as such.
 SHORTEST_IN_MINUTES = 2 * SECONDS_PER_MINUTE
 SHORTEST_IN_HOURS = 2 * SECONDS_PER_HOUR
 SHORTEST_IN_DAYS = 3 * SECONDS_PER_DAY
@@ -57,7 +58,7 @@ class Duration:
 
     def text(self) -> str:
         seconds = max(self.seconds, 0)
-        if seconds < SHORTEST_IN_MINUTES:
+        if seconds < SHORTEST_IN_MINUTES and seconds != SECONDS_PER_MINUTE:
             return gettext("{n} s").format(n=seconds)
         if seconds < SHORTEST_IN_HOURS:
             return gettext("{n} min").format(n=self._count(seconds, SECONDS_PER_MINUTE))

@@ -4,8 +4,8 @@
         client_id = product.submit(prompt="a cat")
         product.wait_until(client_id, "completed")
 
-The commands are the lines of `Procfile`, each under the guard that `make run` uses, so whatever happens to the
-process that runs the tests, nothing it started stays behind.
+The commands are the lines of `Procfile`, each under the guard that `make run` uses: whatever happens to the
+process that runs the tests, nothing that it started stays behind.
 """
 
 import contextlib
@@ -45,7 +45,7 @@ _numbers = count(1)
 
 @dataclass
 class ProductProcess:
-    """One installation in `data_dir`; with `DATABASE_URL` set (or `database_url` given) on a fresh database there.
+    """One installation in `data_dir`; with `DATABASE_URL` set, or `database_url`, on a fresh database there.
 
     `database_url` names a PostgreSQL server by one of its databases; the one that is made for this product is
     dropped at the end. `broker_url` is a Redis; without it (and without `BROKER_URL`) the broker is a folder.
@@ -135,7 +135,7 @@ class ProductProcess:
                 self.start(name)
 
     def start(self, name: str, *, wait: bool = True) -> None:
-        """Start `web`, `worker` or `beat`; the web process is there when this returns, unless `wait` is off."""
+        """Start `web`, `worker` or `beat`; with `wait` the web process answers when this returns."""
         if self.is_running(name):
             raise RuntimeError(f"{name} runs already")
         command = read_procfile((ROOT / "Procfile").read_text())[name]
@@ -207,7 +207,7 @@ class ProductProcess:
     # --- commands ---------------------------------------------------------------------------------
 
     def manage(self, *arguments: str) -> str:
-        """Run `manage.py` on this product's database; what it printed. Raises: RuntimeError when it failed."""
+        """Run `manage.py` on this product's database; what it printed. Raises: RuntimeError."""
         return self._run([sys.executable, "manage.py", *arguments])
 
     def python(self, program: str) -> str:
@@ -285,7 +285,7 @@ class ProductProcess:
         inherited = {
             name: value
             for name, value in os.environ.items()
-            if not name.startswith(("FAL_", "SIMULATOR_", "PYTEST_", "REPLICATE_"))
+            if not name.startswith(("DJANGO_", "FAL_", "PYTEST_", "REPLICATE_", "SIMULATOR_"))
         }
         given = {
             **inherited,
@@ -313,7 +313,9 @@ class ProductProcess:
     def _on_server(self, statement: sql.SQL) -> None:
         assert self.database_url is not None and self._database is not None
         server = urllib.parse.urlsplit(self.database_url)._replace(path="/postgres").geturl()
-        with psycopg.connect(server.replace("postgres://", "postgresql://", 1), autocommit=True) as connection:
+        with psycopg.connect(
+            server.replace("postgres://", "postgresql://", 1), autocommit=True
+        ) as connection:
             connection.execute(statement.format(sql.Identifier(self._database)))
 
     def _run(self, command: list[str]) -> str:

@@ -76,7 +76,7 @@ class VideoList(VideosApi):
             return Response({"results": _by_ids(owner_id, request.query_params["ids"], now)})
         chosen = ListFilter(
             group=_group(request.query_params.get("state", "")),
-            model=request.query_params.get("model", "")[:64],
+            model=_without_nul(request.query_params.get("model", ""))[:64],
             words=_without_nul(request.query_params.get("q", ""))[:200],
         )
         limit = cursors.read_limit(request.query_params.get("limit"))

@@ -66,12 +66,12 @@ CLAIMS = [
         """,
     ),
     Rule(
-        says="nothing is sent for a buried or abandoned claim",
+        says="an attempt belongs to a claim of its owner that was accepted",
         sql="""
         SELECT attempt.id, attempt.task_id, claim.reason FROM videos_attempt AS attempt
         LEFT JOIN tombstones_claim AS claim ON claim.id = attempt.task_id
           AND claim.owner_id = attempt.owner_id
-        WHERE claim.id IS NULL OR claim.reason = 'abandoned' OR attempt.started_at > claim.buried_at
+        WHERE claim.id IS NULL OR claim.reason = 'abandoned'
         """,
     ),
 ]

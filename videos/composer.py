@@ -7,6 +7,7 @@ from django.conf import settings
 
 from billing.queries import Balance
 from core.ids import new_id
+from core.messages import Duration
 from core.money import parse_amount
 from videos.queries import TaskView
 
@@ -18,11 +19,11 @@ FLAGS = {"true": True, "false": False}
 def fields_of(values: Mapping[str, str]) -> dict[str, Any]:
     """The API's fields of a submitted form. What is no number stays text, and is refused by name later.
 
-    A browser sends line ends as CR LF; they are what the person typed as one, as the script sends it too.
+    A browser sends line ends as CR LF and blanks as typed; the prompt goes out as the script sends it.
     """
     fields: dict[str, Any] = {name: values[name] for name in TEXT_FIELDS if values.get(name)}
     if "prompt" in fields:
-        fields["prompt"] = fields["prompt"].replace("\r\n", "\n")
+        fields["prompt"] = fields["prompt"].replace("\r\n", "\n").strip()
     for name in WHOLE_FIELDS:
         text = values.get(name, "").strip()
         if text:
@@ -74,7 +75,17 @@ def compose(
         "currency": settings.BILLING_CURRENCY,
         "model": model,
         "models": models,
+        "usual": _usual(model),
     }
+
+
+def _usual(model: Mapping[str, Any]) -> dict[str, str] | None:
+    """How long the model usually takes, in words."""
+    usual = model.get("usual_seconds")
+    if not usual:
+        return None
+    high = Duration(usual["high"], rounds_up=True)
+    return {"low": Duration(usual["low"]).text(), "high": high.text()}
 
 
 def _chosen(models: Sequence[Mapping[str, Any]], name: object) -> Mapping[str, Any]:

@@ -10,8 +10,10 @@ No transaction is open while we talk to the network.
 import asyncio
 import hashlib
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from uuid import UUID
 
 import structlog
@@ -85,16 +87,18 @@ def dispatch_provider(name: str) -> int:
             return taken
         taken += len(work)
         provider = get_provider(name)
-        ready = [
-            sending
-            for task, lease in work
-            if (sending := _begin(task=task, lease=lease, provider=provider, deadline=deadline)) is not None
-        ]
+        ready, failure = _begin_all(work=work, provider=provider, deadline=deadline)
         async_to_sync(_send_all)(ready)
+        if failure is not None:
+            raise failure
 
 
 async def _send_all(ready: list[Sending]) -> None:
-    await asyncio.gather(*(_send(sending) for sending in ready))
+    # All are waited for, also when one fails: the others' POSTs would be cut, and their answers lost.
+    ended = await asyncio.gather(*(_send(sending) for sending in ready), return_exceptions=True)
+    for failure in ended:
+        if failure is not None:
+            raise failure
 
 
 async def _send(sending: Sending) -> None:
@@ -114,12 +118,25 @@ async def _send(sending: Sending) -> None:
     await sync_to_async(record_answer)(sending=sending, answer=answer, response=response)
 
 
-def _begin(*, task: VideoTask, lease: Lease, provider: Provider, deadline: Deadline) -> Sending | None:
-    try:
-        return begin_attempt(lease=lease, provider=provider, deadline=deadline, now=db.now())
-    except StaleLease:
-        log.info("lease_lost_before_sending", task_id=str(task.pk))
-        return None
+def _begin_all(
+    *, work: Sequence[tuple[VideoTask, Lease]], provider: Provider, deadline: Deadline
+) -> tuple[list[Sending], Exception | None]:
+    """Begin each task. The first failure is handed back: what was begun has to be sent before it is raised,
+    since an attempt that was begun and not sent leaves its task unknown.
+    """
+    ready: list[Sending] = []
+    first: Exception | None = None
+    for task, lease in work:
+        try:
+            sending = begin_attempt(lease=lease, provider=provider, deadline=deadline, now=db.now())
+        except StaleLease:
+            log.info("lease_lost_before_sending", task_id=str(task.pk))
+        except Exception as failure:  # whatever it is, it concerns this task alone
+            log.error("task_not_begun", task_id=str(task.pk), error=str(failure)[:200])
+            first = first or failure
+        else:
+            ready += [sending] if sending is not None else []
+    return ready, first
 
 
 @db.transaction
@@ -215,9 +232,12 @@ def record_answer(*, sending: Sending, answer: Answer, response: HttpResponse | 
     """Record an attempt's answer, decide what the lease still allows, and sound or end the provider's
     alarm.
     """
-    now = db.now()
+    now = db.run_until_saved(db.now)
     verdict = judge_answer(answer)
-    _record(sending=sending, answer=answer, verdict=verdict, response=response, now=now)
+    # Recording is safe to repeat: every step of it is a compare-and-swap. The answer comes only once.
+    db.run_until_saved(
+        partial(_record, sending=sending, answer=answer, verdict=verdict, response=response, now=now)
+    )
     if verdict.is_alarm:
         alarms.raise_alarm(provider=sending.provider.name, source="submit", reason=verdict.reason, now=now)
     elif response is not None and verdict.outcome != Outcome.UNCLEAR:

@@ -31,7 +31,13 @@ class Failure:
     code: str
     params: Mapping[str, Any] = field(default_factory=dict)
     detail: str = ""
+    reason: str = ""  # how the provider itself called it: failed, expired, rejected …
     keeps_charge: bool = False  # the announced rule on outputs that the provider withheld and charged for
+
+    @property
+    def cause(self) -> str:
+        """The code, and the provider's own reason where it has one: one word for people, both for staff."""
+        return f"{self.code}:{self.reason}" if self.reason and self.reason != self.code else self.code
 
 
 @db.transaction_required

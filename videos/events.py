@@ -4,6 +4,7 @@ from typing import Any
 
 from django.utils.translation import gettext, gettext_noop
 
+from billing.kinds import ChargeState
 from billing.models import Transfer
 from billing.words import kind_word
 from videos import queries
@@ -25,16 +26,25 @@ WORDS = {
     "late_result_given": gettext_noop("The provider finished late; the video is yours at no charge."),
     "unknown": gettext_noop("The answer was lost; we are checking with the provider."),
     "processing": gettext_noop("The provider took it."),
-    "failed": gettext_noop("It ended without a video, and your money was returned."),
+}
+# By how the charge of a failed task ended. Some models charge for what their content rules withhold.
+FAILED_WORDS = {
+    ChargeState.NOT_CHARGED: gettext_noop("It ended without a video; nothing was charged."),
+    ChargeState.REFUNDED: gettext_noop("It ended without a video, and your money was returned."),
+    ChargeState.SETTLED: gettext_noop("It ended without a video, and the model charges for that."),
+    ChargeState.PARTIALLY_REFUNDED: gettext_noop(
+        "It ended without a video, and part of the price was returned."
+    ),
 }
 
 
 def timeline_of(view: TaskView) -> list[dict[str, Any]]:
     """The events of a task, oldest first: `at` and `text`."""
+    words = {**WORDS, "failed": FAILED_WORDS[view.money]} if view.money in FAILED_WORDS else WORDS
     return [
-        {"at": event.created_at, "text": gettext(WORDS.get(event.cause) or WORDS.get(event.to_state, ""))}
+        {"at": event.created_at, "text": gettext(words.get(event.cause) or words[event.to_state])}
         for event in queries.events_of(view.claim.pk)
-        if event.cause in WORDS or event.to_state in WORDS
+        if event.cause in words or event.to_state in words
     ]
 
 

@@ -2,6 +2,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
+from core.constraints import is_integer
 from core.ids import new_id
 from tombstones.models import Claim
 from videos.states import EvidenceKind, Outcome, Phase, State
@@ -315,6 +316,11 @@ class ProviderStatus(models.Model):
                 condition=Q(alarm__isnull=True, alarm_since__isnull=True, probe_at__isnull=True)
                 | Q(alarm__isnull=False, alarm_since__isnull=False, probe_at__isnull=False),
                 name="videos_alarm_has_a_time_and_a_probe",
+            ),
+            models.CheckConstraint(
+                condition=(Q(daily_spend_limit_micros__isnull=True) | Q(daily_spend_limit_micros__gte=0))
+                & is_integer("daily_spend_limit_micros"),
+                name="videos_provider_limit_is_whole_and_not_negative",
             ),
         ]
 

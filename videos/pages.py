@@ -27,7 +27,7 @@ from core.money import to_amount
 from videos import deletion, operations, presentation, queries
 from videos.api import page_of, represent_models
 from videos.composer import compose, draft_of, fields_of
-from videos.errors import IdReused, NotCancellable, NotDeletable
+from videos.errors import IdReused, NotCancellable, NotDeletable, NotReceived
 from videos.events import timeline_of, transfers_of
 from videos.messages import browser_messages, describe_refusal
 from videos.messages import render as render_message
@@ -187,8 +187,7 @@ def detail(request: HttpRequest, client_id: str) -> HttpResponse:
     owner, now = _owner(request), timezone.now()
     view = _view(request, client_id)
     if view.task is None:
-        text = render_message(presentation.message_of(view, now))
-        return render(request, "videos/gone.html", {"sentence": text}, status=410)
+        return _gone(request, view, now)
     context = {
         "task": _card(presentation.represent_task(view, now)),
         "timeline": timeline_of(view),
@@ -204,6 +203,8 @@ def detail(request: HttpRequest, client_id: str) -> HttpResponse:
 @require_POST
 def cancel(request: HttpRequest, client_id: str) -> HttpResponse:
     view = _view(request, client_id)
+    if view.task is None:
+        return _gone(request, view, timezone.now())
     if "confirmed" not in request.POST:
         return _confirm(request, view, "cancel")
     try:
@@ -212,6 +213,8 @@ def cancel(request: HttpRequest, client_id: str) -> HttpResponse:
         now = timezone.now()
         refusal = describe_refusal("not_cancellable", task=presentation.message_of(view, now))
         messages.warning(request, render_message(refusal))
+    except NotReceived:
+        pass  # deleted in another tab this moment: its own page says so
     return redirect(f"/videos/{view.claim.client_id}/")
 
 
@@ -220,6 +223,8 @@ def cancel(request: HttpRequest, client_id: str) -> HttpResponse:
 @require_POST
 def delete(request: HttpRequest, client_id: str) -> HttpResponse:
     view = _view(request, client_id)
+    if view.task is None:
+        return _gone(request, view, timezone.now())
     if "confirmed" not in request.POST:
         return _confirm(request, view, "delete")
     try:
@@ -234,18 +239,25 @@ def delete(request: HttpRequest, client_id: str) -> HttpResponse:
     return redirect("/videos/")
 
 
+def _gone(request: HttpRequest, view: TaskView, now: datetime) -> HttpResponse:
+    """What is left of a video that was deleted, or of an id that was withdrawn."""
+    text = render_message(presentation.message_of(view, now))
+    return render(request, "videos/gone.html", {"sentence": text}, status=410)
+
+
 def _confirm(request: HttpRequest, view: TaskView, action: str) -> HttpResponse:
-    if view.task is None:
+    task = view.task
+    if task is None:
         raise Http404
     now = timezone.now()
     if action == "delete":
-        sentence = _("The video and its record are deleted for good; your balance does not change.")
+        sentence = _("The video and its record are removed for good; your balance does not change.")
     else:
-        sent = view.task.state != "submitting"
+        sent = task.state != "submitting"
         row = browser_messages(get_language())["cancel_running" if sent else "cancel_not_sent"]
         sentence = row.format(amount=Money(view.charged_micros, settings.BILLING_CURRENCY).text())
-    task = _card(presentation.represent_task(view, now))
-    context = {"task": task, "action": action, "sentence": sentence}
+    card = _card(presentation.represent_task(view, now))
+    context = {"task": card, "action": action, "sentence": sentence}
     return render(request, "videos/confirm.html", context)
 
 

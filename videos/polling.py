@@ -225,18 +225,20 @@ def _write_going_on(items: Sequence[RunningTask]) -> None:
 
 def cancelled_failure(task: VideoTask) -> Failure:
     """Cancelled by us, or by the provider of its own accord, which is its failure."""
-    return Failure(code="cancelled" if task.cancel_requested_at is not None else "provider_failed")
+    is_asked = task.cancel_requested_at is not None
+    return Failure(code="cancelled" if is_asked else "provider_failed", reason="cancelled")
 
 
 def failure_of(task: VideoTask, reading: ProviderFailed, provider: Provider) -> Failure:
     """A provider's failure in our words. A task we asked to cancel is called cancelled."""
     if task.cancel_sent_at is not None and reading.code == "provider_failed":
-        return Failure(code="cancelled", detail=provider.scrub(reading.detail))
+        return Failure(code="cancelled", detail=provider.scrub(reading.detail), reason=reading.reason)
     params = {"field": reading.field or "request"} if reading.code == "input_invalid" else {}
     return Failure(
         code=reading.code,
         params=params,
         detail=provider.scrub(reading.detail),
+        reason=reading.reason,
         keeps_charge=(
             reading.code == "output_withheld"
             and reading.charged is not None
@@ -276,4 +278,4 @@ def start_storing(*, item: RunningTask, now: datetime) -> None:
 @db.transaction
 def _fail(item: RunningTask, failure: Failure, now: datetime) -> None:
     task = lock_leased(item.lease)
-    fail(task=task, failure=failure, cause=failure.code, actor=PROVIDER, now=now)
+    fail(task=task, failure=failure, cause=failure.cause, actor=PROVIDER, now=now)

@@ -200,7 +200,10 @@ def _address(name: str, value: Any) -> str:
     text = _text(name, value)
     if len(text) > MAX_URL or not text.isascii() or not text.isprintable():
         raise Invalid(field=name, limit="address")
-    parts = urlsplit(text)
+    try:
+        parts = urlsplit(text)
+    except ValueError as error:  # half an IPv6 address
+        raise Invalid(field=name, limit="address") from error
     if parts.scheme != "https" or not parts.hostname or parts.username:
         raise Invalid(field=name, limit="address")
     return text

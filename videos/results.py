@@ -142,7 +142,9 @@ async def _bring_home(url: str, usage: Usage | None, provider: Provider) -> Fetc
             log.warning("result_refused", reason=refused.reason)
             return NotFetched(reason=refused.reason, code="no_result")
         except DownloadFailed as failed:
-            code = "result_lost" if failed.status in GONE else None
+            code = (
+                "result_lost" if failed.status in GONE else "no_result" if failed.reason == "empty" else None
+            )
             return NotFetched(reason=f"{failed.reason}:{failed.status or ''}", code=code)
         if got.content_type is None:
             return NotFetched(reason="not_a_video", code="no_result")
@@ -245,7 +247,8 @@ def _try_again(*, lease: Lease, trouble: NotFetched, now: datetime) -> None:
         return
     # Trouble that time heals starts the bounded tries anew: the provider has not said anything yet.
     counted = {"tries": tries, "first_try_at": first} if trouble.code else {"tries": 0, "first_try_at": None}
-    pause = min(RETRY_SECONDS, settings.RESULT_GIVE_UP_SECONDS / settings.RESULT_GIVE_UP_TRIES, 2.0**tries)
+    share = settings.RESULT_GIVE_UP_SECONDS / settings.RESULT_GIVE_UP_TRIES
+    pause = max(1.0, min(RETRY_SECONDS, share, 2.0**tries))  # with none at all one run would never end
     VideoTask.objects.filter(pk=task.pk).update(
         next_check_at=now + timedelta(seconds=jittered(pause, random.random)),
         lease_token=None,
@@ -257,7 +260,7 @@ def _try_again(*, lease: Lease, trouble: NotFetched, now: datetime) -> None:
 
 @db.transaction
 def _fail(lease: Lease, failure: Failure, now: datetime) -> None:
-    fail(task=lock_leased(lease), failure=failure, cause=failure.code, actor=PROVIDER, now=now)
+    fail(task=lock_leased(lease), failure=failure, cause=failure.cause, actor=PROVIDER, now=now)
 
 
 @db.transaction

@@ -22,7 +22,7 @@ MAX_CALL_BYTES = 1024 * 1024  # a call-back carries a result's address, not the 
 
 
 class UnknownKey(Exception):
-    """No task of ours has this call-back address."""
+    """No task of ours has this call-back address, or the call is about the job of another."""
 
 
 @db.durable
@@ -41,6 +41,9 @@ def receive_call(
         raise UnknownKey
     provider.verify_webhook(headers, raw_body, now)
     notice = provider.read_webhook(raw_body)
+    holder = Attempt.objects.filter(provider=provider.name, upstream_id=notice.upstream_id).first()
+    if holder is not None and holder.task_id != task_id:  # a true call, sent to another task's address
+        raise UnknownKey
     try:
         _store(task_id=task_id, notice=notice, now=now)
     except IntegrityError:  # the same call at the same moment stored its row first; this one only counts
@@ -75,5 +78,5 @@ def _wake(task: VideoTask, now: datetime) -> None:
     woken = VideoTask.objects.filter(pk=task.pk, state=State.PROCESSING, phase__isnull=True) | (
         VideoTask.objects.filter(pk=task.pk, state=State.PROCESSING).exclude(phase="storing")
     )
-    if woken.update(next_check_at=now):
+    if woken.update(next_check_at=now, lease_token=None, lease_until=None):
         nudge("videos.tasks.poll_due")

@@ -109,7 +109,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='charge',
-            constraint=models.CheckConstraint(condition=models.Q(('amount_micros__gte', 1), core.constraints.IsInteger(models.F('amount_micros'))), name='billing_charge_is_at_least_one_whole_micro'),
+            constraint=models.CheckConstraint(condition=models.Q(('amount_micros__gte', 1), core.constraints.IsInteger(models.F('amount_micros')), core.constraints.IsInteger(models.F('unit_price_micros')), core.constraints.IsInteger(models.F('max_price_micros'))), name='billing_charge_is_at_least_one_whole_micro'),
         ),
         migrations.AddConstraint(
             model_name='charge',

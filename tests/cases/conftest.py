@@ -9,6 +9,9 @@ from tests.invariants_check import assert_invariants
 from tests.makers import Owner, make_owner
 from tests.product_process import ProductProcess
 
+# What a killed worker held comes back within the test's patience; still longer than any submit may take.
+SHORT_LEASES = {"LEASE_SECONDS": "14", "SUBMIT_CONNECT_SECONDS": "2", "SUBMIT_READ_SECONDS": "6"}
+
 
 @pytest.fixture(autouse=True)
 def invariants_hold_afterwards(request: pytest.FixtureRequest) -> Iterator[None]:
@@ -37,7 +40,7 @@ def owner(db: None) -> Owner:
 @pytest.fixture(scope="session")
 def running_product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProductProcess]:
     """The product as real processes with a provider of its own, for the cases that need a restart."""
-    with ProductProcess(tmp_path_factory.mktemp("product")) as product:
+    with ProductProcess(tmp_path_factory.mktemp("product"), env=SHORT_LEASES) as product:
         yield product
 
 

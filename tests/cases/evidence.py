@@ -15,10 +15,7 @@ NOT_OURS = ("admin", "auth", "contenttypes", "sessions", "account")  # Django's 
 
 def rows() -> dict[str, list[dict[str, Any]]]:
     """Every row of every table of the product, to be compared with the same a moment later."""
-    return {
-        model._meta.db_table: sorted(model.objects.values(), key=repr)
-        for model in _models()
-    }
+    return {model._meta.db_table: sorted(model.objects.values(), key=repr) for model in _models()}
 
 
 def _models() -> list[Any]:
@@ -28,9 +25,7 @@ def _models() -> list[Any]:
 def changed_tables(before: dict[str, list[dict[str, Any]]]) -> list[str]:
     """The tables in which anything differs from `before`, but for the time of a token's last use."""
     after = rows()
-    return sorted(
-        table for table in after if table != "accounts_apitoken" and after[table] != before[table]
-    )
+    return sorted(table for table in after if table != "accounts_apitoken" and after[table] != before[table])
 
 
 def kinds_of(owner: Owner, client_id: str) -> list[str]:

@@ -12,7 +12,8 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.mark.parametrize(
-    "fault", ["code=200", "code=201", "code=202", "shape=nested", "code=201; shape=nested", "code=202; shape=nested"]
+    "fault",
+    ["code=200", "code=201", "code=202", "shape=nested", "code=201; shape=nested", "code=202; shape=nested"],
 )
 def test_every_form_of_a_creation_with_an_id_is_accepted(owner: Owner, simulator: Any, fault: str) -> None:
     client_id = makers.submit(owner, prompt=f"a cat [sim: {fault}; webhook_none; lookup=never]")
@@ -25,7 +26,9 @@ def test_every_form_of_a_creation_with_an_id_is_accepted(owner: Owner, simulator
     assert (simulator.count(), simulator.posts()) == (1, 1)
 
 
-@pytest.mark.parametrize("fault", ["shape=array", "shape=no_id", "code=201; shape=no_id", "code=202; body=empty"])
+@pytest.mark.parametrize(
+    "fault", ["shape=array", "shape=no_id", "code=201; shape=no_id", "code=202; body=empty"]
+)
 def test_a_creation_without_a_readable_id_is_unclear_and_not_sent_again(
     owner: Owner, simulator: Any, fault: str
 ) -> None:

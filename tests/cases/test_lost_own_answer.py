@@ -63,7 +63,12 @@ def test_a_client_that_looks_before_it_repeats_finds_its_request_at_once(
     older = makers.submit(owner, prompt="an older one")
     document = makers.order()
     makers.post(owner, document)  # this answer is lost
-    for address in ("/api/videos", "/api/videos?state=running", "/api/videos?q=cat+on", "/api/videos?limit=1"):
+    for address in (
+        "/api/videos",
+        "/api/videos?state=running",
+        "/api/videos?q=cat+on",
+        "/api/videos?limit=1",
+    ):
         listed = owner.api.get(address).json()["results"]
         assert listed[0]["id"] == document["id"], address
         assert listed[0]["charge"] == {

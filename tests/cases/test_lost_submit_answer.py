@@ -48,7 +48,9 @@ def assert_completed_once(owner: Owner, client_id: str, simulator: Any) -> None:
 
 def evidence_kinds(owner: Owner, client_id: str) -> list[str]:
     task_id = makers.task_of(owner, client_id).pk
-    return list(Evidence.objects.filter(task_id=task_id).order_by("created_at").values_list("kind", flat=True))
+    return list(
+        Evidence.objects.filter(task_id=task_id).order_by("created_at").values_list("kind", flat=True)
+    )
 
 
 @pytest.mark.django_db(transaction=True)
@@ -165,7 +167,9 @@ def test_after_a_day_without_a_trace_the_money_comes_back_once_with_the_limit_as
     assert (simulator.count(), simulator.posts()) == (1, 1)
 
 
-@pytest.mark.parametrize("fault", ["drop_before_accept", "drop_before_accept=reset", "refuse=500", "refuse=502"])
+@pytest.mark.parametrize(
+    "fault", ["drop_before_accept", "drop_before_accept=reset", "refuse=500", "refuse=502"]
+)
 def test_an_unclear_answer_that_was_in_truth_a_refusal_is_not_sent_again_either(
     owner: Owner, simulator: Any, fault: str
 ) -> None:

@@ -18,6 +18,7 @@ LATE_SECONDS = 0.4
 class Loss(Enum):
     """What happens to a COMMIT and its connection."""
 
+    NONE = "nothing"
     BEFORE = "the server never gets it and sees the client go"
     BEFORE_UNSEEN = "the server never gets it and does not notice that the client is gone"
     LATE = "the client is gone at once, the server gets it a moment later"
@@ -38,6 +39,7 @@ class LossyWire:
         self.goes_down_after_a_loss = False
         self._server = (host, port)
         self._kept: list[socket.socket] = []
+        self._clients: list[socket.socket] = []
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
@@ -53,6 +55,11 @@ class LossyWire:
             _shut(server)
             server.close()
 
+    def cut(self) -> None:
+        """Every connection ends now."""
+        while self._clients:
+            _shut(self._clients.pop())
+
     def _accept(self) -> None:
         while True:
             try:
@@ -62,6 +69,7 @@ class LossyWire:
             if self.is_down:
                 client.close()
                 continue
+            self._clients.append(client)
             server = socket.create_connection(self._server)
             threading.Thread(target=self._carry_requests, args=(client, server), daemon=True).start()
 
@@ -89,7 +97,7 @@ class LossyWire:
                 loss = self.losses.pop(0) if self.losses else None
                 if loss is Loss.NEXT:
                     lost_next = True
-                elif loss is not None:
+                elif loss not in (None, Loss.NONE):
                     return self._lose(loss, chunk, client, server)
             if not _send(server, chunk):
                 return False

@@ -1,4 +1,4 @@
-"""Real threads with connections of their own, and the waiting for locks that makes an interleaving certain."""
+"""Real threads with connections of their own, and waits for locks that make an interleaving certain."""
 
 import threading
 import time
@@ -10,6 +10,7 @@ from django.db import connection, connections, transaction
 
 T = TypeVar("T")
 
+RACES_SECONDS = 100.0  # all rounds of one race
 PATIENCE_SECONDS = 15.0  # a step that takes longer hangs; the test fails and says where
 
 
@@ -43,8 +44,8 @@ class Call(Generic[T]):
     def is_over(self) -> bool:
         return not self._thread.is_alive()
 
-    def result(self) -> T:
-        self._thread.join(PATIENCE_SECONDS)
+    def result(self, *, patience: float = PATIENCE_SECONDS) -> T:
+        self._thread.join(patience)
         assert self.is_over, "the call hangs"
         if self.error is not None:
             raise self.error
@@ -68,16 +69,25 @@ class Call(Generic[T]):
         raise AssertionError("the call never waited for a lock")
 
 
-def race(*functions: Callable[[], Any]) -> list[Any]:
+def race(*functions: Callable[[], Any], patience: float = PATIENCE_SECONDS) -> list[Any]:
     """Start all calls at the same moment; what each returned, or the exception that it raised."""
     barrier = threading.Barrier(len(functions))
     calls = [Call(function, before=lambda: _pass(barrier)) for function in functions]
     outcomes = []
     for call in calls:
         try:
-            outcomes.append(call.result())
+            outcomes.append(call.result(patience=patience))
         except Exception as error:  # what a racer raised is what the test judges
             outcomes.append(error)
+    return outcomes
+
+
+def race_to_success(*functions: Callable[[], Any]) -> list[Any]:
+    """The same, for calls of which none may fail."""
+    outcomes = race(*functions)
+    for outcome in outcomes:
+        if isinstance(outcome, Exception):
+            raise outcome
     return outcomes
 
 
@@ -100,7 +110,7 @@ def race_often(*racers: Callable[[int], Any], rounds: int) -> list[list[Any]]:
         return outcomes
 
     calls = [Call(lambda racer=racer: run(racer)) for racer in racers]
-    return [list(row) for row in zip(*(call.result() for call in calls), strict=True)]
+    return [list(row) for row in zip(*(call.result(patience=RACES_SECONDS) for call in calls), strict=True)]
 
 
 class Held:

@@ -13,7 +13,6 @@ from django.db import transaction
 from django.utils import timezone
 
 from billing.models import Charge, Transfer
-from core.ids import new_id
 from tests import makers
 from tests.concurrency.books import assert_books_balance
 from tests.concurrency.racing import (
@@ -25,13 +24,13 @@ from tests.concurrency.racing import (
     run_sql,
     scratch_tables,
 )
+from tests.concurrency.submissions import abandon, accept_arguments, held_submit, submit
 from tombstones import operations as tombstones
 from tombstones.models import Claim
 from videos import deletion, operations
 from videos.errors import IdReused, NotAbandonable
 from videos.models import VideoTask
 from videos.operations import Submitted
-from videos.requests import read_request
 
 pytestmark = [pytest.mark.django_db(transaction=True)]
 needs_row_locks = pytest.mark.postgresql
@@ -132,39 +131,8 @@ def submit_that_looks_first_in_this_transaction() -> str:
 # --- the product, step by step ----------------------------------------------------------------------
 
 
-def submit(owner: makers.Owner, client_id: str, prompt: str = "a cat on a roof") -> Submitted:
-    fields = makers.order(id=client_id, prompt=prompt)
-    return operations.submit_video(owner_id=owner.id, fields=fields, token=None, now=timezone.now())
-
-
-def abandon(owner: makers.Owner, client_id: str) -> Any:
-    return operations.abandon(owner_id=owner.id, client_id=client_id, now=timezone.now())
-
-
-def accept_arguments(owner: makers.Owner, client_id: str) -> dict[str, Any]:
-    """What `submit_video` gives to its transaction, once its look-up has seen nothing."""
-    request = read_request(makers.order(id=client_id))
-    spec_and_quote = operations._judge(request, timezone.now())
-    return {
-        "task_id": new_id(),
-        "owner_id": owner.id,
-        "request": request,
-        "order": spec_and_quote[0],
-        "quote": spec_and_quote[1],
-        "token": None,
-        "now": timezone.now(),
-    }
-
-
-def held_submit(owner: makers.Owner, client_id: str) -> Held:
-    arguments = accept_arguments(owner, client_id)
-    return Held(lambda: body_of(operations._accept)(**arguments))
-
-
 def held_abandon(owner: makers.Owner, client_id: str) -> Held:
-    return Held(
-        lambda: tombstones.insert_fence(owner_id=owner.id, client_id=client_id, now=timezone.now())
-    )
+    return Held(lambda: tombstones.insert_fence(owner_id=owner.id, client_id=client_id, now=timezone.now()))
 
 
 @needs_row_locks
@@ -271,9 +239,7 @@ def test_a_duplicate_that_missed_the_look_waits_for_the_deletion_and_is_still_re
     owner = makers.make_owner()
     client_id = refunded_task(owner)
     deletion_under_way = Held(
-        lambda: body_of(deletion.delete_task)(
-            owner_id=owner.id, client_id=client_id, now=timezone.now()
-        )
+        lambda: body_of(deletion.delete_task)(owner_id=owner.id, client_id=client_id, now=timezone.now())
     )
     arguments = accept_arguments(owner, client_id)
     late_duplicate = Call(lambda: operations._accept(**arguments))
@@ -292,9 +258,7 @@ def test_a_duplicate_during_a_deletion_is_a_replay_and_after_it_gone() -> None:
     owner = makers.make_owner()
     client_id = refunded_task(owner)
     deletion_under_way = Held(
-        lambda: body_of(deletion.delete_task)(
-            owner_id=owner.id, client_id=client_id, now=timezone.now()
-        )
+        lambda: body_of(deletion.delete_task)(owner_id=owner.id, client_id=client_id, now=timezone.now())
     )
     assert submit(owner, client_id).view.is_buried is False
     deletion_under_way.commit()

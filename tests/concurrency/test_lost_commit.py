@@ -10,7 +10,7 @@ from billing.models import Account, Charge
 from core.errors import OutcomeNotKnown, Unavailable
 from tests import makers
 from tests.concurrency.books import assert_books_balance
-from tests.concurrency.lossy_wire import LossyWire, Loss, over, wire_to_the_database
+from tests.concurrency.lossy_wire import Loss, LossyWire, over, wire_to_the_database
 from tests.concurrency.racing import Call, Held
 from tombstones.models import Claim
 from videos import operations
@@ -33,9 +33,7 @@ def owner() -> makers.Owner:
 
 def submitting(owner: makers.Owner, client_id: str) -> Callable[[], Submitted]:
     fields = makers.order(id=client_id)
-    return lambda: operations.submit_video(
-        owner_id=owner.id, fields=fields, token=None, now=timezone.now()
-    )
+    return lambda: operations.submit_video(owner_id=owner.id, fields=fields, token=None, now=timezone.now())
 
 
 def submit_over(wire: LossyWire, owner: makers.Owner, client_id: str, **options: Any) -> Submitted:
@@ -66,9 +64,7 @@ def test_a_commit_that_took_effect_is_recognised_as_our_own(
     assert_charged(owner, 1)
 
 
-def test_a_commit_that_never_arrived_is_done_by_the_repetition(
-    wire: LossyWire, owner: makers.Owner
-) -> None:
+def test_a_commit_that_never_arrived_is_done_by_the_repetition(wire: LossyWire, owner: makers.Owner) -> None:
     wire.losses = [Loss.BEFORE]
     assert submit_over(wire, owner, makers.new_client_id()).is_new
     assert wire.commits == 2
@@ -123,9 +119,7 @@ def test_a_connection_lost_after_the_commit_does_not_say_that_nothing_was_saved(
     assert_charged(owner, 1)
 
 
-def test_an_abandon_whose_commit_was_lost_is_still_one_fence(
-    wire: LossyWire, owner: makers.Owner
-) -> None:
+def test_an_abandon_whose_commit_was_lost_is_still_one_fence(wire: LossyWire, owner: makers.Owner) -> None:
     wire.losses, client_id = [Loss.AFTER], makers.new_client_id()
     view = Call(
         over(

@@ -114,14 +114,14 @@ BREAKS: dict[str, tuple[list[str], list[tuple[str, str]]]] = {
         ],
         [],
     ),
-    "nothing is sent for a buried or abandoned claim": (
+    "an attempt belongs to a claim of its owner that was accepted": (
         [
             "UPDATE tombstones_claim SET state = 'buried', reason = 'abandoned', "
             "buried_at = '2999-01-01 00:00:00+00' WHERE id = {completed}"
         ],
         [],
     ),
-    "a charge belongs to the claim of its owner": (
+    "a charge belongs to a claim of its owner that was accepted": (
         ["UPDATE billing_charge SET owner_id = {stranger} WHERE claim_id = {unfinished}"],
         [],
     ),

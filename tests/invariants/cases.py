@@ -354,7 +354,7 @@ ATTEMPTS = {
 }
 
 RECORDS = {
-    **append_only(EVIDENCE, "videos_evidence", "task_id = '{deleted}'", "reason = 'another'"),
+    **append_only(EVIDENCE, "videos_evidence", "task_id = '{processing}'", "reason = 'another'"),
     **append_only(EVENT, "videos_event", "task_id = '{completed}'", "cause = 'another'"),
     **append_only(ORPHAN, "videos_orphan_job", "upstream_id = 'orphan'", "source = 'another'"),
     "videos_orphan_job_is_noted_once": Case(
@@ -362,6 +362,10 @@ RECORDS = {
     ),
     "videos_one_call_row_per_task_and_job": Case(
         breaking=copied(CALL, "upstream_id = 'job-of-a-call'", id="'{fresh}'")
+    ),
+    "videos_provider_limit_is_whole_and_not_negative": Case(
+        breaking="UPDATE videos_providerstatus SET daily_spend_limit_micros = -1 "
+        "WHERE provider = 'a-quiet-provider'"
     ),
     "videos_alarm_has_a_time_and_a_probe": Case(
         breaking="UPDATE videos_providerstatus SET alarm = 'locked' WHERE provider = 'a-quiet-provider'"

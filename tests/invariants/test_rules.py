@@ -92,14 +92,21 @@ def break_rule(world: World, name: str, case: Case) -> None:
 
 
 def test_a_state_change_that_is_not_in_the_table_is_refused(world: World, subtests: pytest.Subtests):
+    """By the one guard that stands for the table: other rules would refuse some of them too."""
     forbidden = [(a, b) for a in State for b in State if a != b and (a, b) not in TRANSITIONS]
     assert len(forbidden) == 12
-    for before, after in forbidden:
-        with subtests.test(before=before, after=after):
-            (statement,) = world.statements(
-                [f"UPDATE videos_videotask SET state = '{after}' WHERE id = '{{{before}}}'"]
-            )
-            assert refusal_of(statement) == "videos_task_changes_state_by_the_table"
+    name = "videos_task_changes_state_by_the_table"
+    with undone(), connection.cursor() as cursor:
+        invariants.remove()
+        (guard,) = (guard for guard in invariants.declared() if guard.name == name)
+        for statement in guard.statements(connection.vendor):
+            cursor.execute(statement)
+        for before, after in forbidden:
+            with subtests.test(before=before, after=after):
+                (statement,) = world.statements(
+                    [f"UPDATE videos_videotask SET state = '{after}' WHERE id = '{{{before}}}'"]
+                )
+                assert refusal_of(statement) == name
 
 
 def test_an_accepted_attempt_is_never_anything_else_again(world: World, subtests: pytest.Subtests):
@@ -132,8 +139,8 @@ def test_a_completed_task_with_a_refund_is_refused(world: World):
         cursor.execute(world.statements([refund])[0])
     (statement,) = world.statements(
         [
-            "UPDATE videos_videotask SET state = 'completed', finished_at = created_at, next_check_at = NULL, "
-            "result_file_id = '{file}' WHERE id = '{processing}'"
+            "UPDATE videos_videotask SET state = 'completed', finished_at = created_at, "
+            "next_check_at = NULL, result_file_id = '{file}' WHERE id = '{processing}'"
         ]
     )
     assert refusal_of(statement) == "videos_final_task_has_its_money_resolved"

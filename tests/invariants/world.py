@@ -15,7 +15,7 @@ from files.models import StoredFile
 from tests import makers
 from tests.makers import Owner
 from videos import deletion, operations
-from videos.models import Attempt, OrphanJob, ProviderStatus, WebhookCall
+from videos.models import Attempt, Evidence, OrphanJob, ProviderStatus, WebhookCall
 
 OUR_APPS = ("accounts", "tombstones", "billing", "files", "videos")
 
@@ -28,7 +28,7 @@ class World:
     ids: dict[str, str]
 
     def statements(self, statements: Sequence[str]) -> list[str]:
-        """The statements with the ids of rows; `{fresh}` is an id that no row has yet, and the same in all."""
+        """The statements with the ids of rows; `{fresh}` is an id of no row, and the same in all."""
         fresh = {f"fresh{number}": new_id().hex for number in ("", 1, 2)}
         return [statement.format_map({**self.ids, **fresh}) for statement in statements]
 
@@ -79,6 +79,7 @@ def _fill_the_other_tables(task_id: UUID) -> None:
     OrphanJob.objects.create(
         provider_account="main", upstream_id="orphan", task_id=task_id, source="tests", created_at=now
     )
+    Evidence.objects.create(task_id=task_id, kind="person", source="tests", created_at=now)
     ProviderStatus.objects.create(provider="a-quiet-provider")
 
 

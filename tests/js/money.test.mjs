@@ -93,7 +93,11 @@ test("how long ago is said by minutes, hours, days, then by date, and the future
   assert.deepEqual(at(3 * 86_400), { key: "days_ago", n: 3 });
   assert.deepEqual(at(7 * 86_400), { key: "date", n: 0 });
   assert.deepEqual(at(-500), { key: "just_now", n: 0 });
-  assert.deepEqual(lasting(61), { key: "minutes", n: 1 });
+  assert.deepEqual(lasting(60), { key: "minutes", n: 1 });
+  assert.deepEqual(lasting(61), { key: "seconds", n: 61 });
+  assert.deepEqual(lasting(180), { key: "minutes", n: 3 });
+  assert.deepEqual(lasting(7199), { key: "minutes", n: 119 });
+  assert.deepEqual(lasting(7200), { key: "hours", n: 2 });
   assert.deepEqual(lasting(-1), { key: "seconds", n: 0 });
 });
 

@@ -240,7 +240,12 @@ export class Composer {
   describeModel(model) {
     if (!model) return;
     const parts = [];
-    if (model.usual_seconds) parts.push(this.page.say("usually", model.usual_seconds));
+    if (model.usual_seconds) {
+      const { low, high } = model.usual_seconds;
+      parts.push(
+        this.page.say("usually", { low: this.page.lasting(low), high: this.page.lasting(high) }),
+      );
+    }
     if (model.charges_on_refusal) parts.push(this.page.say("charges_on_refusal"));
     document.getElementById("model-help").textContent = parts.join(" · ");
   }

@@ -23,8 +23,9 @@ export function ago(moment, now) {
 /** Which label says how long something has lasted: `{key, n}`. */
 export function lasting(seconds) {
   const whole = Math.max(0, Math.floor(seconds));
-  if (whole < MINUTE) return { key: "seconds", n: whole };
-  if (whole < HOUR) return { key: "minutes", n: Math.floor(whole / MINUTE) };
+  // As the server says it: a unit is used from two of it on, and one whole minute is said as such.
+  if (whole < 2 * MINUTE && whole !== MINUTE) return { key: "seconds", n: whole };
+  if (whole < 2 * HOUR) return { key: "minutes", n: Math.floor(whole / MINUTE) };
   return { key: "hours", n: Math.floor(whole / HOUR) };
 }
 
