@@ -7,7 +7,8 @@ class ConfigConfig(AppConfig):
     default = True
 
     def ready(self) -> None:
-        from config import checks, logs, schema  # noqa: F401  (importing registers checks and schemes)
+        # Importing registers checks and schemes, and makes the application that rings any process's bells.
+        from config import celery, checks, logs, schema  # noqa: F401
 
         logs.follow_celery()
 

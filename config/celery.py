@@ -16,6 +16,7 @@ from django.conf import settings
 TICK_SECONDS = 1  # the first status read is due two seconds after a submit; a slower tick would show
 
 app = Celery("oncereel")
+app.set_default()  # else `current_app` is this one in the importing thread alone; bells ring in another
 app.conf.update(settings.CELERY)
 QUEUES = ("dispatch", "polling", "results", "housekeeping")
 app.conf.task_queues = [Queue(name, Exchange(name), routing_key=name) for name in QUEUES]

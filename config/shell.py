@@ -8,6 +8,7 @@ from django.utils.translation import gettext as _
 
 from accounts.models import User
 from billing.queries import balance_of
+from config.page_version import page_version
 from core.requests import request_id
 
 THEMES = ("light", "dark")  # anything else: as the system
@@ -18,11 +19,18 @@ def shell(request: HttpRequest) -> dict[str, Any]:
     user = request.user if hasattr(request, "user") else None
     theme = theme_of(request)
     if not isinstance(user, User) or request.path.startswith("/admin/"):
-        return {"request_id": request_id(request), "theme": theme, "nav": [], "balance": None}
+        return {
+            "request_id": request_id(request),
+            "theme": theme,
+            "page_version": page_version(),
+            "nav": [],
+            "balance": None,
+        }
     balance = balance_of(user.pk)
     return {
         "request_id": request_id(request),
         "theme": theme,
+        "page_version": page_version(),
         "nav": _entries(request.path),
         "balance": {
             "available_micros": balance.available_micros,

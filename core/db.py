@@ -22,6 +22,8 @@ from django.db import transaction as django_transaction
 from django.db.models import Model, UniqueConstraint
 from django.utils import timezone
 
+from core.errors import OutcomeNotKnown
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -160,6 +162,20 @@ def run_until_saved(function: Callable[[], R]) -> R:
             log.warning("database_refused", extra={"error": str(refused)[:200], "pause_seconds": pause})
             time.sleep(pause)
     return function()
+
+
+@contextmanager
+def commit_in_doubt() -> Iterator[None]:
+    """Around a change and the reads that tell of it: a connection lost in here may be lost after the COMMIT.
+
+    Raises: OutcomeNotKnown, as "nothing was saved" could be untrue.
+    """
+    try:
+        yield
+    except (OperationalError, InterfaceError) as error:
+        if connection_lost(error):
+            raise OutcomeNotKnown from error
+        raise
 
 
 def connection_lost(error: DatabaseError | InterfaceError) -> bool:

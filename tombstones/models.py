@@ -32,8 +32,9 @@ class Claim(models.Model):
 
     class Meta:
         constraints = [
+            # The client's id first: staff look for it without knowing the owner, by the same index.
             models.UniqueConstraint(
-                fields=["owner_id", "client_id"], name="tombstones_one_claim_per_owner_and_client_id"
+                fields=["client_id", "owner_id"], name="tombstones_one_claim_per_owner_and_client_id"
             ),
             models.CheckConstraint(
                 condition=(

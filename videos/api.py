@@ -15,7 +15,7 @@ from rest_framework.views import APIView
 
 from accounts.authentication import owner_of
 from accounts.models import ApiToken
-from core import cursors
+from core import cursors, db
 from core.errors import Allowed, Invalid
 from core.ids import canonical_client_id
 from videos import deletion, operations, presentation, queries, schema
@@ -160,9 +160,10 @@ class VideoDetail(VideosApi):
         if view.is_buried:
             return gone(request, view)
         try:
-            deletion.delete_task(
-                owner_id=owner_of(request).pk, client_id=view.claim.client_id, now=timezone.now()
-            )
+            with db.commit_in_doubt():
+                deletion.delete_task(
+                    owner_id=owner_of(request).pk, client_id=view.claim.client_id, now=timezone.now()
+                )
         except NotDeletable:
             return _conflict(request, view_or_404(request, client_id), "not_deletable")
         return HttpResponse(status=204)
@@ -200,10 +201,13 @@ class VideoCancel(VideosApi):
             return gone(request, view)
         owner_id = owner_of(request).pk
         try:
-            done = operations.cancel(owner_id=owner_id, client_id=view.claim.client_id, now=timezone.now())
+            with db.commit_in_doubt():
+                done = operations.cancel(
+                    owner_id=owner_id, client_id=view.claim.client_id, now=timezone.now()
+                )
+                after = view_or_404(request, client_id)
         except NotCancellable:
             return _conflict(request, view_or_404(request, client_id), "not_cancellable")
-        after = view_or_404(request, client_id)
         if after.is_buried:
             return gone(request, after)
         document = presentation.represent_task(after, timezone.now())

@@ -12,7 +12,7 @@ from videos.binding import Bound, UpstreamJob, bind
 from videos.dispatch import send_again, tried
 from videos.endings import Failure, fail, note_evidence
 from videos.errors import ActionRefused
-from videos.leases import lock_task
+from videos.leases import lock_task, not_before
 from videos.models import Attempt, VideoTask
 from videos.states import UNFINISHED, EvidenceKind, Outcome, State
 from videos.verdicts import Fate, fate_of
@@ -40,6 +40,7 @@ def adopt_upstream_id(*, task_id: UUID, upstream_id: str, actor: str, reason: st
     if not 1 <= len(upstream_id) <= MAX_UPSTREAM_ID or not upstream_id.isprintable():
         raise Invalid(field="upstream_id", limit="id_form")
     task = _lock(task_id, "adopt")
+    now = not_before(task, now)
     attempt = (
         Attempt.objects.filter(task_id=task.pk, outcome__in=[Outcome.INFLIGHT, Outcome.UNCLEAR])
         .order_by("-number")
@@ -64,6 +65,7 @@ def declare_never_received(*, task_id: UUID, resend: bool, actor: str, reason: s
     """
     _require_reason(reason)
     task = _lock(task_id, "never_received_resend" if resend else "never_received_refund")
+    now = not_before(task, now)
     Attempt.objects.filter(Q(outcome=Outcome.UNCLEAR) | Q(outcome=Outcome.INFLIGHT), task_id=task.pk).update(
         outcome=Outcome.NOT_SENT, reason="never_received", finished_at=now
     )
@@ -85,6 +87,7 @@ def fail_and_refund(*, task_id: UUID, actor: str, reason: str, now: datetime) ->
     """
     _require_reason(reason)
     task = _lock(task_id, "fail_and_refund")
+    now = not_before(task, now)
     note_evidence(task_id=task.pk, kind=EvidenceKind.PERSON, source=actor, reason=reason, now=now)
     fail(
         task=task, failure=Failure(code="closed_by_support"), cause="closed_by_support", actor=actor, now=now

@@ -27,7 +27,7 @@ from videos import alarms
 from videos.binding import Bound, UpstreamJob, bind
 from videos.catalogue import ModelSpec, get_model
 from videos.endings import POLICY, Failure, change_state, fail, note_evidence
-from videos.leases import Lease, StaleLease, due, lock_leased, lock_task, take_due
+from videos.leases import Lease, StaleLease, due, lock_leased, lock_task, not_before, take_due
 from videos.models import Attempt, AttemptPayload, Payload, VideoTask
 from videos.pauses import pause_after
 from videos.providers.base import Accepted, Order, Provider, Rejected, Submission, WebhookSupport
@@ -249,6 +249,7 @@ def _record(
     *, sending: Sending, answer: Answer, verdict: Verdict, response: HttpResponse | None, now: datetime
 ) -> None:
     task = lock_task(sending.lease.task_id)
+    now = not_before(task, now)
     columns = _answer_columns(sending.provider, response, keep_body=task is not None, attempt=sending.attempt)
     if isinstance(answer, Accepted):
         job = UpstreamJob(

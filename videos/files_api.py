@@ -14,7 +14,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.authentication import owner_of
-from core import cursors
+from core import cursors, db
 from files import content, queries
 from files.models import StoredFile
 from tombstones.models import Claim
@@ -55,7 +55,8 @@ class FileDetail(VideosApi):
         """Delete a result and with it its video. The video's id answers 410 from then on."""
         owner_id = owner_of(request).pk
         try:
-            found = deletion.delete_result(owner_id=owner_id, file_id=file_id, now=timezone.now())
+            with db.commit_in_doubt():
+                found = deletion.delete_result(owner_id=owner_id, file_id=file_id, now=timezone.now())
         except NotDeletable:
             return problem(request, status=409, message=describe_refusal("file_in_use", n=1))
         if not found:

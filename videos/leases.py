@@ -73,6 +73,14 @@ def lock_task(task_id: UUID) -> VideoTask | None:
     return VideoTask.objects.select_for_update().filter(pk=task_id).first()
 
 
+def not_before(task: VideoTask | None, now: datetime) -> datetime:
+    """`now`, or the time of the task's last change if that is later: it changed while we waited for its lock.
+
+    What follows a change must not carry an earlier time than the change.
+    """
+    return now if task is None else max(now, task.entered_state_at)
+
+
 @db.transaction_required
 def lock_leased(lease: Lease) -> VideoTask:
     """Lock the task of a lease. Raises: StaleLease when the lease is no longer the newest, or the task

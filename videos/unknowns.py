@@ -18,7 +18,7 @@ from videos.binding import UpstreamJob, bind
 from videos.catalogue import get_model
 from videos.dispatch import order_of, send_again, tried
 from videos.endings import POLICY, Failure, Overtaken, fail, note_evidence
-from videos.leases import Lease, StaleLease, lock_leased, lock_task, take_due
+from videos.leases import Lease, StaleLease, lock_leased, lock_task, not_before, take_due
 from videos.models import Attempt, VideoTask, WebhookCall
 from videos.pauses import next_unknown_check_in
 from videos.polling import read_status
@@ -247,6 +247,7 @@ def confirm(*, call_id: UUID, attempt: Attempt | None, is_real: bool, is_final: 
     now = db.now()
     call = WebhookCall.objects.get(pk=call_id)
     task = lock_task(call.task_id)
+    now = not_before(task, now)
     if attempt is not None and is_real:
         job = UpstreamJob(
             upstream_id=call.upstream_id,

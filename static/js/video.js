@@ -3,7 +3,7 @@
 import { Actions } from "./page/actions.js";
 import { fillCard, heldMoney } from "./page/cards.js";
 import { Notices } from "./page/notices.js";
-import { transport } from "./page/transport.js";
+import { NEW_VERSION_EVENT, transport } from "./page/transport.js";
 import { Watcher } from "./page/watcher.js";
 import { readPage } from "./page/words.js";
 
@@ -74,6 +74,7 @@ box.addEventListener("submit", (event) => {
   event.preventDefault();
   void (action === "cancel" ? actions.cancel(id) : actions.remove(id));
 });
+document.addEventListener(NEW_VERSION_EVENT, () => notices.show("new_version"));
 window.addEventListener("offline", () => notices.show("offline"));
 window.addEventListener("online", () => {
   notices.hide("offline");

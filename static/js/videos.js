@@ -9,7 +9,7 @@ import { Notices } from "./page/notices.js";
 import { Pending } from "./page/pending.js";
 import { rawLocalStorage } from "./page/stores.js";
 import { Submission } from "./page/submission.js";
-import { transport } from "./page/transport.js";
+import { NEW_VERSION_EVENT, transport } from "./page/transport.js";
 import { Watcher } from "./page/watcher.js";
 import { readPage } from "./page/words.js";
 import { isTransition } from "./rules/announcements.js";
@@ -271,6 +271,7 @@ for (const example of document.querySelectorAll("[data-example]")) {
   });
 }
 
+document.addEventListener(NEW_VERSION_EVENT, () => notices.show("new_version"));
 window.addEventListener("offline", () => {
   wasOffline = true;
   notices.show("offline");

@@ -16,7 +16,7 @@ from accounts.models import ApiToken
 from billing.models import Account, Charge, Transfer
 from core.admin import MOST_COUNTED, BoundedPaginator, ReadOnlyAdmin
 from tests import makers
-from tests.admin.pages import task_page, text_of
+from tests.admin.pages import goodwill_page, task_page, text_of
 from tombstones.models import Claim
 from videos import deletion, operations
 from videos.models import Attempt, AttemptPayload, ProviderStatus, VideoTask
@@ -321,3 +321,14 @@ def test_an_account_shows_balance_and_held_sum(staff: Client, unknown_task: Any)
     assert "Available: 95.84 USDC" in page
     assert "Held for running videos: 4.16 USDC" in page
     assert Account.objects.get(pk=owner.id).balance_micros == 95_840_000
+
+
+def test_the_page_of_a_charge_leads_to_goodwill_only_when_it_is_settled(
+    staff: Client, completed_task: Any, unknown_task: Any
+) -> None:
+    settled, held = completed_task[1], unknown_task[1]
+    page = staff.get(reverse("admin:billing_charge_change", args=[settled.pk])).content.decode()
+    assert f'href="{goodwill_page(settled.pk)}"' in page
+    page = staff.get(reverse("admin:billing_charge_change", args=[held.pk])).content.decode()
+    assert "Only a settled charge can be returned in part." in page
+    assert goodwill_page(held.pk) not in page

@@ -16,7 +16,7 @@ from tests import makers
 from tests.product_process import ProductProcess
 from tests.simulator_process import free_port
 
-ORDERS = 60
+ORDERS = 40
 AT_ONCE = 6
 SLOWEST_SECONDS = (
     3.0  # of an order on a busy machine; a publish that waits for a dead broker takes far longer

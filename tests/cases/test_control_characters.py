@@ -24,31 +24,28 @@ def post_raw(owner: Owner, body: str) -> Any:
     return owner.api.post("/api/videos", body, content_type="application/json")
 
 
-@pytest.mark.parametrize("escaped", BAD.values(), ids=BAD)
 @pytest.mark.parametrize(
     "field", ["prompt", "id", "model", "resolution", "aspect_ratio", "image_url", "max_price"]
 )
 def test_a_request_with_control_characters_or_half_a_character_is_refused_and_nothing_is_changed(
-    owner: Owner, simulator: Any, field: str, escaped: str
+    owner: Owner, simulator: Any, field: str
 ) -> None:
     before = rows()
-    document = makers.order()
-    document.setdefault(field, "x")
-    body = json.dumps({**document, field: "MARK"}).replace("MARK", f"a{escaped}b")
-    answer = post_raw(owner, body)
-    assert (answer.status_code, answer.json()["code"], answer.json()["field"]) == (400, "invalid", field)
+    document = {**makers.order(), field: "MARK"}
+    for name, escaped in BAD.items():
+        answer = post_raw(owner, json.dumps(document).replace("MARK", f"a{escaped}b"))
+        told = (answer.status_code, answer.json()["code"], answer.json()["field"])
+        assert told == (400, "invalid", field), name
     assert changed_tables(before) == []
     assert simulator.posts() == 0
 
 
-@pytest.mark.parametrize("escaped", BAD.values(), ids=BAD)
-def test_a_field_s_name_with_such_characters_is_refused_too(
-    owner: Owner, simulator: Any, escaped: str
-) -> None:
+def test_a_field_s_name_with_such_characters_is_refused_too(owner: Owner, simulator: Any) -> None:
     before = rows()
-    body = json.dumps({**makers.order(), "MARK": 1}).replace("MARK", f"a{escaped}b")
-    answer = post_raw(owner, body)
-    assert (answer.status_code, answer.json()["code"]) == (400, "invalid")
+    for name, escaped in BAD.items():
+        body = json.dumps({**makers.order(), "MARK": 1}).replace("MARK", f"a{escaped}b")
+        answer = post_raw(owner, body)
+        assert (answer.status_code, answer.json()["code"]) == (400, "invalid"), name
     assert changed_tables(before) == []
 
 

@@ -166,6 +166,34 @@ def test_a_lost_commit_answers_503_with_outcome_unknown_over_http(
     assert_charged(owner, 1)
 
 
+@pytest.mark.parametrize("loss", [Loss.AFTER, Loss.BEFORE])
+def test_a_cancel_whose_commit_was_lost_says_that_it_does_not_know_and_refunds_once(
+    wire: LossyWire, owner: makers.Owner, loss: Loss
+) -> None:
+    client_id = makers.submit(owner)
+    wire.losses = [loss]
+    address = f"/api/videos/{client_id}/cancel"
+    answer = Call(over(wire, lambda: owner.api.post(address))).result()
+    assert (answer.status_code, answer.json()["code"]) == (503, "outcome_unknown")
+    assert makers.task_of(owner, client_id).state == ("failed" if loss is Loss.AFTER else "submitting")
+    assert owner.api.post(address).status_code == 200
+    assert owner.balance_micros == FULL
+    assert_books_balance()
+
+
+def test_a_deletion_whose_commit_was_lost_says_that_it_does_not_know_and_is_done(
+    wire: LossyWire, owner: makers.Owner
+) -> None:
+    client_id = makers.submit(owner)
+    address = f"/api/videos/{client_id}"
+    assert owner.api.post(f"{address}/cancel").status_code == 200
+    wire.losses = [Loss.AFTER]
+    answer = Call(over(wire, lambda: owner.api.delete(address))).result()
+    assert (answer.status_code, answer.json()["code"]) == (503, "outcome_unknown")
+    assert owner.api.delete(address).status_code == 410
+    assert_books_balance()
+
+
 def test_a_lock_wait_that_is_over_saves_nothing_and_says_so(wire: LossyWire, owner: makers.Owner) -> None:
     somebody = Held(lambda: Account.objects.select_for_update().get(pk=owner.id))
     with pytest.raises(Unavailable):

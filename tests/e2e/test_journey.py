@@ -1,5 +1,6 @@
 """From the sign-in to a video that plays, as people do it."""
 
+import re
 import uuid
 from collections.abc import Callable
 
@@ -196,3 +197,27 @@ def order_over_api(person: Person, prompt: str) -> str:
     reply = person.api("POST", "/api/videos", {"id": client_id, "model": "veo3.1", "prompt": prompt})
     assert reply.status == 201
     return client_id
+
+
+def test_a_newer_version_of_the_pages_is_told_and_disturbs_nothing(
+    visit: Callable[..., Visit], person: Person, product: ProductProcess
+) -> None:
+    prompt = unique("Across a release")
+    page = visit().sign_in()
+    page.route(
+        re.compile(r"/api/videos\?ids="),
+        lambda route: route.fulfill(response=(answer := route.fetch()), headers=newer(answer.headers)),
+    )
+
+    shown = order(page, prompt)
+
+    expect(page.locator("#notices")).to_contain_text(
+        "A newer version is ready; reloading does not stop or repeat any video."
+    )
+    expect(shown.locator('[data-chip="video"]')).to_have_text("Ready")
+    assert (person.charges(), jobs_of(product, prompt)) == (["4.160000"], 1)
+
+
+def newer(headers: dict[str, str]) -> dict[str, str]:
+    assert re.fullmatch("[0-9a-f]{12}", headers["x-oncereel-version"])
+    return {**headers, "x-oncereel-version": "0" * 12}

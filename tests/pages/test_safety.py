@@ -131,3 +131,14 @@ def test_pages_refuse_other_methods(client: Client) -> None:
     assert client.put("/videos/").status_code == 405
     assert client.post("/billing/").status_code == 405
     assert client.get("/account/tokens").status_code == 405
+
+
+def test_a_page_and_the_answers_of_the_api_name_the_same_version(client: Client) -> None:
+    found = re.search(
+        r'<meta name="oncereel-version" content="([0-9a-f]{12})">', get(client, "/videos/").source
+    )
+
+    assert found is not None
+    assert client.get("/api/models")["X-Oncereel-Version"] == found.group(1)
+    assert client.get("/api/nowhere")["X-Oncereel-Version"] == found.group(1)
+    assert "X-Oncereel-Version" not in client.get("/videos/").headers

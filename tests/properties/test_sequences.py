@@ -139,13 +139,13 @@ def assert_ledger(product: Product, model: Model) -> None:
 
 
 @settings(
-    max_examples=10,  # each drives real workers and a real provider
+    max_examples=20,  # each drives real workers and a real provider
     deadline=None,
     derandomize=True,
     phases=[HypothesisPhase.explicit, HypothesisPhase.generate],  # shrinking would take minutes
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-@given(steps=st.lists(STEPS, min_size=4, max_size=10))
+@given(steps=st.lists(STEPS, min_size=4, max_size=12))
 @example(steps=[("submit", 0, 0), ("work",), ("delete", 0), ("submit", 0, 0), ("goodwill", 0, PRICE_MICROS)])
 @example(
     steps=[("submit", 0, 0), ("submit", 1, 1), ("submit", 2, 0), ("top_up", PRICE_MICROS), ("submit", 2, 0)]

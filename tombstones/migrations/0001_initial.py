@@ -24,7 +24,7 @@ class Migration(migrations.Migration):
                 ('buried_at', models.DateTimeField(null=True)),
             ],
             options={
-                'constraints': [models.UniqueConstraint(fields=('owner_id', 'client_id'), name='tombstones_one_claim_per_owner_and_client_id'), models.CheckConstraint(condition=models.Q(models.Q(('buried_at__isnull', True), ('reason__isnull', True), ('state', 'live')), models.Q(('buried_at__isnull', False), ('reason__in', ['task_deleted', 'file_deleted', 'canvas_deleted', 'abandoned']), ('reason__isnull', False), ('state', 'buried')), _connector='OR'), name='tombstones_buried_claim_has_reason_and_time'), models.CheckConstraint(condition=models.Q(('client_id__regex', '^[A-Za-z0-9_-]{8,64}$')), name='tombstones_client_id_is_well_formed')],
+                'constraints': [models.UniqueConstraint(fields=('client_id', 'owner_id'), name='tombstones_one_claim_per_owner_and_client_id'), models.CheckConstraint(condition=models.Q(models.Q(('buried_at__isnull', True), ('reason__isnull', True), ('state', 'live')), models.Q(('buried_at__isnull', False), ('reason__in', ['task_deleted', 'file_deleted', 'canvas_deleted', 'abandoned']), ('reason__isnull', False), ('state', 'buried')), _connector='OR'), name='tombstones_buried_claim_has_reason_and_time'), models.CheckConstraint(condition=models.Q(('client_id__regex', '^[A-Za-z0-9_-]{8,64}$')), name='tombstones_client_id_is_well_formed')],
             },
         ),
     ]

@@ -141,7 +141,7 @@ class VideoTaskAdmin(ReadOnlyAdmin):
         kinds = [value for value, _ in Transfer._meta.get_field("kind").flatchoices]
         transfers = Transfer.objects.filter(kind__in=kinds, reference=words, charge_id__isnull=False)
         found = (
-            Q(client_id=str(key) if key else words)
+            Q(claim__client_id=str(key) if key else words)
             | Q(owner_id__in=owners)
             | Q(pk__in=jobs.values("task_id"))
             | Q(pk__in=transfers.values("charge_id"))

@@ -4,6 +4,8 @@ import { parseRetryAfter } from "../rules/decide.js";
 
 const POST_LIMIT_MILLISECONDS = 30_000; // the server answers a submit at once; the rest is a lost connection
 const READ_LIMIT_MILLISECONDS = 15_000;
+/** Sent on the document when an answer names another version of the pages than the one this page is of. */
+export const NEW_VERSION_EVENT = "oncereel-new-version";
 const NO_ANSWER = { status: 0, contentType: null, body: null, retryAfter: null };
 
 /** The CSRF token: from the form, as the cookie may be out of scripts' reach. */
@@ -12,6 +14,11 @@ function csrfToken() {
   if (field) return field.value;
   const cookie = document.cookie.split("; ").find((part) => part.startsWith("csrftoken="));
   return cookie ? decodeURIComponent(cookie.slice("csrftoken=".length)) : "";
+}
+
+function compareVersions(served) {
+  const own = document.querySelector("meta[name=oncereel-version]")?.content;
+  if (served && own && served !== own) document.dispatchEvent(new Event(NEW_VERSION_EVENT));
 }
 
 async function call(method, path, { body = null, limit = READ_LIMIT_MILLISECONDS } = {}) {
@@ -35,6 +42,7 @@ async function call(method, path, { body = null, limit = READ_LIMIT_MILLISECONDS
     return NO_ANSWER;
   }
   if (response.type === "opaqueredirect") return NO_ANSWER;
+  compareVersions(response.headers.get("X-Oncereel-Version"));
   const contentType = response.headers.get("Content-Type") ?? "";
   let value = null;
   if (/json/i.test(contentType) && text !== "") {
