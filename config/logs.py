@@ -12,7 +12,6 @@ from typing import Any
 
 import structlog
 from celery import signals
-from django.http import HttpRequest
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from core.requests import request_id
@@ -86,7 +85,7 @@ def remove_secrets(logger: WrappedLogger, method: str, event: EventDict) -> Even
 def take_request_id(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
     """A processor: Django logs an answered error after the request's context has ended, with the request."""
     request = event.pop("request", None)
-    if isinstance(request, HttpRequest):
+    if hasattr(request, "META"):
         event.setdefault("request_id", request_id(request))
     return event
 

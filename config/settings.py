@@ -195,7 +195,10 @@ WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = DEBUG
 MEDIA_ROOT = DATA_DIR / "files"
 STORAGES = {
-    "default": {"BACKEND": "files.storage.DurableFolder", "OPTIONS": {"location": str(MEDIA_ROOT)}},
+    "default": {
+        "BACKEND": env.str("STORAGE_BACKEND", default="files.storage.DurableFolder"),
+        "OPTIONS": env.json("STORAGE_OPTIONS", default={"location": str(MEDIA_ROOT)}),
+    },
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
 
@@ -219,7 +222,6 @@ CONTENT_SECURITY_POLICY = {
 CSRF_FAILURE_VIEW = "config.error_pages.csrf_failure"
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
-SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 X_FRAME_OPTIONS = "DENY"
 HTTPS = PUBLIC_BASE_URL.startswith("https://")
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS

@@ -10,7 +10,7 @@ from rest_framework.permissions import AllowAny
 from accounts import pages as account_pages
 from billing import api as billing_api
 from billing import pages as billing_pages
-from config import health
+from config import error_docs, health
 from videos import api as videos_api
 from videos import files_api, hooks, pages
 
@@ -46,6 +46,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("videos/<str:client_id>/delete", pages.delete, name="delete-video"),
     path("billing/", billing_pages.index, name="billing"),
     path("admin/", admin.site.urls),
+    path("errors/", error_docs.index, name="errors"),
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
 ]

@@ -1,12 +1,17 @@
 """A request has an id that logs, problem documents and error pages share."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import structlog
-from django.http import HttpRequest, HttpResponse
 
 from core.ids import new_id
+
+if TYPE_CHECKING:  # the settings import this for the logs, and must not load the database layer
+    from django.http import HttpRequest, HttpResponse
 
 _GIVEN = re.compile(r"[A-Za-z0-9_.:-]{8,64}")
 

@@ -20,7 +20,7 @@ from core.errors import Allowed, Invalid
 from core.ids import canonical_client_id
 from videos import deletion, operations, presentation, queries, schema
 from videos.catalogue import ModelSpec, all_models
-from videos.errors import NotAbandonable, NotCancellable, NotDeletable, NotReceived
+from videos.errors import IdReused, NotAbandonable, NotCancellable, NotDeletable, NotReceived
 from videos.messages import describe_refusal
 from videos.operations import Submitted
 from videos.prices import prices_by_model
@@ -52,9 +52,11 @@ class VideoList(VideosApi):
             raise Invalid(field="request", limit="not_json")
         now = timezone.now()
         token = request.auth if isinstance(request.auth, ApiToken) else None
-        submitted = operations.submit_video(
-            owner_id=owner_of(request).pk, fields=request.data, token=token, now=now
-        )
+        owner_id = owner_of(request).pk
+        try:
+            submitted = operations.submit_video(owner_id=owner_id, fields=request.data, token=token, now=now)
+        except IdReused:
+            return _reused(request, view_or_404(request, str(request.data["id"])))
         return answer_submission(request, submitted)
 
     @extend_schema(
@@ -117,6 +119,16 @@ def gone(request: Request, view: TaskView) -> HttpResponse:
     message = presentation.message_of(view, timezone.now())
     members = {"charge": presentation.represent_charge(view), "id": view.claim.client_id}
     return problem(request, status=410, message=message, code=presentation.absent_code(view), members=members)
+
+
+def _reused(request: Request, view: TaskView) -> HttpResponse:
+    """422: the id belongs to another request, whose charge is told."""
+    members = {
+        "charge": presentation.represent_charge(view),
+        "id": view.claim.client_id,
+        "field": "id",
+    }
+    return problem(request, status=422, message=describe_refusal("id_reused"), members=members)
 
 
 def _conflict(request: Request, view: TaskView, code: str) -> HttpResponse:
@@ -278,8 +290,6 @@ def _by_ids(owner_id: UUID, text: str, now: Any) -> list[dict[str, Any]]:
         raise Invalid(field="ids", limit=Allowed("ids", {"n": MAX_IDS}))
     canonical = {part: canonical_client_id(part) for part in asked}
     views = queries.views_of(owner_id=owner_id, client_ids=[known for known in canonical.values() if known])
-    if len(views) < len(set(canonical.values())):
-        queries.require_whole_memory()
     entries = []
     for part in dict.fromkeys(asked):
         view = views.get(canonical[part] or "")

@@ -30,7 +30,7 @@ from videos.endings import POLICY, Failure, change_state, fail, note_evidence
 from videos.leases import Lease, StaleLease, due, lock_leased, lock_task, not_before, take_due
 from videos.models import Attempt, AttemptPayload, Payload, VideoTask
 from videos.pauses import pause_after
-from videos.providers.base import Accepted, Order, Provider, Rejected, Submission, WebhookSupport
+from videos.providers.base import Accepted, Order, Provider, Rejected, Submission, Unclear, WebhookSupport
 from videos.providers.registry import get_provider, provider_names
 from videos.queries import attempts_of, paused_seconds
 from videos.states import EvidenceKind, Outcome, State
@@ -112,10 +112,19 @@ async def _send(sending: Sending) -> None:
             connect_seconds=settings.SUBMIT_CONNECT_SECONDS,
             read_seconds=settings.SUBMIT_READ_SECONDS,
         )
-        answer = sending.provider.read_submit(response)
+        answer = _read(sending.provider, response)
     except (NotSent, AnswerLost) as failure:
         answer = failure
     await sync_to_async(record_answer)(sending=sending, answer=answer, response=response)
+
+
+def _read(provider: Provider, response: HttpResponse) -> Answer:
+    """What a provider's answer says. An adapter that cannot read one makes it unclear, and it is kept."""
+    try:
+        return provider.read_submit(response)
+    except Exception as defect:  # whatever it is, the answer was received and must not be lost
+        log.error("submit_answer_not_read", provider=provider.name, error=str(defect)[:200])
+        return Unclear(reason="not_read")
 
 
 def _begin_all(

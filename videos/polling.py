@@ -210,7 +210,7 @@ def _count_failed_read(task: VideoTask, now: datetime, *, reason: str, told: flo
 
 @db.transaction
 def _write_going_on(items: Sequence[RunningTask]) -> None:
-    """Write many tasks that go on in one statement and let go of their leases; a stale one changes nothing."""
+    """Write many tasks that go on in one statement, and let go of their leases. Stale ones change nothing."""
     for item in items:
         item.task.lease_token, item.task.lease_until = None, None
     for token in {item.lease.token for item in items}:

@@ -19,6 +19,7 @@ from videos.messages import (
     TaskFacts,
     absent_chip,
     describe_absent,
+    describe_refusal,
     describe_task,
     money_chip,
     render,
@@ -120,11 +121,9 @@ def represent_charge(view: TaskView) -> dict[str, str]:
     }
 
 
-NOTHING_CHARGED: Mapping[str, str] = {
-    "state": "not_charged",
-    "amount": to_amount(0),
-    "refunded": to_amount(0),
-}
+def _nothing_charged() -> dict[str, str]:
+    nothing, currency = to_amount(0), str(settings.BILLING_CURRENCY)
+    return {"state": "not_charged", "amount": nothing, "refunded": nothing, "currency": currency}
 
 
 def represent_message(message: Message) -> dict[str, str]:
@@ -134,13 +133,14 @@ def represent_message(message: Message) -> dict[str, str]:
 def represent_absent(client_id: str, view: TaskView | None) -> dict[str, Any]:
     """An entry of a bulk read for an id without a live task: unseen, deleted or abandoned."""
     if view is None:
-        message = describe_absent("not_received")
-        charge = {**NOTHING_CHARGED, "currency": settings.BILLING_CURRENCY}
+        # After a restore the memory may have holes, and "nothing was charged" might be untrue.
+        unseen = describe_refusal("quarantine") if settings.QUARANTINE else describe_absent("not_received")
+        charge = None if settings.QUARANTINE else _nothing_charged()
         return {
             "id": client_id,
-            "code": "not_received",
+            "code": unseen.code,
             "charge": charge,
-            "message": represent_message(message),
+            "message": represent_message(unseen),
         }
     message = describe_absent("abandoned") if _is_abandoned(view) else message_of(view, view.claim.created_at)
     return {

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import Any
 
 from django.apps import apps
-from django.db.models import Model
 
 from billing.models import Transfer
 from tests.makers import Owner, get
@@ -54,7 +53,3 @@ def wait_for(what: Callable[[], Any], *, seconds: float = 10) -> Any:
         assert time.monotonic() < until, "it did not happen in time"
         time.sleep(0.02)
     return value
-
-
-def count_of(model: type[Model]) -> int:
-    return model._default_manager.count()

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests import makers
+from tests.cases.evidence import wait_for
 from tests.product_process import ProductProcess
 from tests.simulator_process import free_port
 
@@ -62,6 +63,7 @@ def stopped_folder(product: ProductProcess) -> Iterator[None]:
     """The embedded broker without its folder: nothing can be written or read there."""
     folder = product.data_dir / "broker"
     away = folder.with_name("broker-away")
+    wait_for(folder.exists, seconds=30)  # the first process that needs it makes it
     folder.rename(away)
     folder.write_text("a file where the broker's folder should be")
     try:

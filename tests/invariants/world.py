@@ -97,5 +97,7 @@ def undone() -> Iterator[None]:
     """What happens inside is undone, dropped triggers included."""
     connection.check_constraints()  # what waits for the commit would keep triggers from being dropped
     savepoint = transaction.savepoint()
-    yield
-    transaction.savepoint_rollback(savepoint)
+    try:
+        yield
+    finally:
+        transaction.savepoint_rollback(savepoint)

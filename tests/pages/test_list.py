@@ -1,6 +1,6 @@
 """The list of videos: groups, filters, older pages, and what it costs the database."""
 
-from itertools import pairwise
+import re
 from typing import Any
 
 import pytest
@@ -125,12 +125,12 @@ def test_amounts_and_states_of_a_card_are_those_of_the_api(
         assert words in text
 
 
-def test_cards_show_no_raw_times_and_times_carry_their_machine_form(client: Client, owner: Owner) -> None:
-    makers.submit(owner, prompt="timely")
-    page = get(client, "/videos/")
+def test_times_are_read_with_their_zone_and_never_in_their_machine_form(client: Client, owner: Owner) -> None:
+    client_id = makers.submit(owner, prompt="timely")
 
-    shown = [
-        before for before, after in pairwise(page.source.split("</time>")) if "datetime=" in before and after
-    ]
-    assert shown
-    assert all("T" not in fragment.rpartition(">")[2] for fragment in shown)
+    for path in ("/videos/", f"/videos/{client_id}/", "/billing/", "/account/"):
+        page = get(client, path)
+        assert re.search(r"\d{4}-\d\d-\d\dT\d\d", page.text) is None
+        if path != "/account/":
+            assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)? UTC", page.text)
+            assert re.search(r'datetime="\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d', page.source)

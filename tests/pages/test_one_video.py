@@ -7,6 +7,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from billing.kinds import ChargeState
 from billing.models import Charge, Transfer
 from tests import makers
 from tests.makers import Owner
@@ -14,6 +15,7 @@ from tests.pages.conftest import sign_in
 from tests.pages.reading import Page, get, press
 from tombstones.models import Claim
 from videos import operations
+from videos.events import FAILED_WORDS
 from videos.models import VideoTask
 
 
@@ -202,3 +204,12 @@ def test_a_gone_video_can_be_neither_cancelled_nor_deleted_again(
         answer = client.post(f"/videos/{client_id}/{action}", {"confirmed": "yes"})
         assert answer.status_code == 410
     assert Charge.objects.count() == 1
+
+
+def test_each_way_the_charge_of_a_failed_video_ends_has_words_and_only_a_return_is_called_one() -> None:
+    assert set(FAILED_WORDS) == set(ChargeState) - {ChargeState.CHARGED}
+    assert {state for state, words in FAILED_WORDS.items() if "returned" in words} == {
+        ChargeState.REFUNDED,
+        ChargeState.PARTIALLY_REFUNDED,
+    }
+    assert len(set(FAILED_WORDS.values())) == 4
