@@ -17,20 +17,19 @@ THEMES = ("light", "dark")  # anything else: as the system
 def shell(request: HttpRequest) -> dict[str, Any]:
     """The context of the page frame. The admin has a frame of its own and is asked nothing."""
     user = request.user if hasattr(request, "user") else None
-    theme = theme_of(request)
+    frame = {
+        "request_id": request_id(request),
+        "theme": theme_of(request),
+        "page_version": page_version(),
+        "has_mail": bool(settings.EMAIL_URL),
+        "nav": [],
+        "balance": None,
+    }
     if not isinstance(user, User) or request.path.startswith("/admin/"):
-        return {
-            "request_id": request_id(request),
-            "theme": theme,
-            "page_version": page_version(),
-            "nav": [],
-            "balance": None,
-        }
+        return frame
     balance = balance_of(user.pk)
     return {
-        "request_id": request_id(request),
-        "theme": theme,
-        "page_version": page_version(),
+        **frame,
         "nav": _entries(request.path),
         "balance": {
             "available_micros": balance.available_micros,

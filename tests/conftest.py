@@ -2,7 +2,6 @@
 door.
 """
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,8 +17,6 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def pytest_configure(config: pytest.Config) -> None:
     compile_catalogues(ROOT / "locale")
-    # Playwright's sync API runs an event loop in the test's thread; those tests do not touch the ORM.
-    os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "false")
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,8 @@ from accounts.queries import token_of_key
 from billing import operations as billing
 from billing.models import Account
 from core.money import parse_amount
-from videos import dispatch, late, operations, polling, presentation, queries, results, sweeping, unknowns
+from videos import operations, presentation, queries
+from videos.engine import dispatch, late, polling, results, sweeping, unknowns
 from videos.models import Attempt, VideoTask, WebhookCall
 from videos.prices import load_list_prices
 from videos.queries import TaskView

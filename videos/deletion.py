@@ -9,7 +9,7 @@ from files.models import StoredFile
 from tombstones import operations as tombstones
 from tombstones.models import BurialReason
 from videos.errors import Gone, NotDeletable, NotReceived
-from videos.leases import lock_task
+from videos.locks import lock_task
 from videos.models import Attempt, AttemptPayload, Payload, VideoTask
 from videos.queries import view_of
 from videos.states import FINAL

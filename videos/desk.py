@@ -8,14 +8,14 @@ from django.db.models import Q
 from core import db
 from core.errors import Invalid
 from core.nudge import nudge
-from videos.binding import Bound, UpstreamJob, bind
-from videos.dispatch import send_again, tried
 from videos.endings import Failure, fail, note_evidence
+from videos.engine.binding import Bound, UpstreamJob, bind
+from videos.engine.dispatch import send_again, tried
+from videos.engine.verdicts import Fate, fate_of
 from videos.errors import ActionRefused
-from videos.leases import lock_task, not_before
+from videos.locks import lock_task, not_before
 from videos.models import Attempt, VideoTask
 from videos.states import UNFINISHED, EvidenceKind, Outcome, State
-from videos.verdicts import Fate, fate_of
 
 MAX_UPSTREAM_ID = 128
 

@@ -6,7 +6,7 @@ from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST
 
-from videos import webhooks
+from videos.engine import webhooks
 from videos.providers.base import WebhookRefused
 from videos.providers.registry import UnknownProvider, get_provider
 

@@ -25,7 +25,7 @@ from tombstones import operations as tombstones
 from videos import endings, queries
 from videos.catalogue import get_model
 from videos.errors import IdReused, ModelUnavailable, NotAbandonable, NotCancellable, NotReceived
-from videos.leases import lock_task
+from videos.locks import lock_task
 from videos.models import Attempt, Payload, ProviderStatus, TaskEvent, VideoTask
 from videos.providers.base import CancelSupport
 from videos.providers.registry import get_provider

@@ -19,8 +19,8 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from accounts.models import User
 from billing import queries as billing_queries
-from core import cursors
-from core.errors import DomainError, Invalid
+from core import cursors, db
+from core.errors import DomainError, Invalid, OutcomeNotKnown
 from core.ids import canonical_client_id, new_id
 from core.messages import Duration, Money
 from core.money import to_amount
@@ -208,7 +208,10 @@ def cancel(request: HttpRequest, client_id: str) -> HttpResponse:
     if "confirmed" not in request.POST:
         return _confirm(request, view, "cancel")
     try:
-        operations.cancel(owner_id=_owner(request).pk, client_id=view.claim.client_id, now=timezone.now())
+        with db.commit_in_doubt():
+            operations.cancel(owner_id=_owner(request).pk, client_id=view.claim.client_id, now=timezone.now())
+    except OutcomeNotKnown:
+        messages.warning(request, render_message(describe_refusal("outcome_unknown")))
     except NotCancellable:
         now = timezone.now()
         refusal = describe_refusal("not_cancellable", task=presentation.message_of(view, now))
@@ -228,7 +231,13 @@ def delete(request: HttpRequest, client_id: str) -> HttpResponse:
     if "confirmed" not in request.POST:
         return _confirm(request, view, "delete")
     try:
-        deletion.delete_task(owner_id=_owner(request).pk, client_id=view.claim.client_id, now=timezone.now())
+        with db.commit_in_doubt():
+            deletion.delete_task(
+                owner_id=_owner(request).pk, client_id=view.claim.client_id, now=timezone.now()
+            )
+    except OutcomeNotKnown:
+        messages.warning(request, render_message(describe_refusal("outcome_unknown")))
+        return redirect("/videos/")
     except NotDeletable:
         refusal = describe_refusal(
             "not_deletable", currency=settings.BILLING_CURRENCY, amount=view.charged_micros

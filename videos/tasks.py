@@ -3,7 +3,7 @@
 from celery import shared_task
 from django.utils import timezone
 
-from videos import dispatch, late, polling, results, sweeping, unknowns
+from videos.engine import dispatch, late, polling, results, sweeping, unknowns
 
 
 @shared_task

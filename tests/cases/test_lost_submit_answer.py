@@ -11,7 +11,8 @@ from tests import makers
 from tests.cases.evidence import kinds_of, state_of, wait_for
 from tests.invariants_check import jobs_run_twice
 from tests.makers import BLIND_MODEL, PRICE_MICROS, Owner
-from videos import desk, dispatch, verdicts
+from videos import desk
+from videos.engine import dispatch, verdicts
 from videos.models import Evidence, OrphanJob, WebhookCall
 from videos.states import Outcome
 

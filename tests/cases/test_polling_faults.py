@@ -7,7 +7,7 @@ import pytest
 from tests import makers
 from tests.cases.evidence import kinds_of, state_of, wait_for
 from tests.makers import PRICE_MICROS, Owner
-from videos import polling, results
+from videos.engine import polling, results
 
 pytestmark = pytest.mark.django_db
 FAULTS = [

@@ -9,7 +9,7 @@ from files.models import StoredFile
 from tests import makers
 from tests.cases.evidence import kinds_of, state_of, wait_for
 from tests.makers import PRICE_MICROS, Owner
-from videos import results
+from videos.engine import results
 
 pytestmark = pytest.mark.django_db
 NOTHING = ["url=missing", "url=empty", "url=null", "url=list"]

@@ -7,7 +7,7 @@ import pytest
 from tests import makers
 from tests.cases.evidence import kinds_of, state_of
 from tests.makers import PRICE_MICROS, Owner
-from videos import dispatch
+from videos.engine import dispatch
 from videos.models import ProviderStatus
 
 pytestmark = pytest.mark.django_db

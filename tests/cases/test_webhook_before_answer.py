@@ -9,7 +9,7 @@ from django.db import connection
 from tests import makers
 from tests.cases.evidence import kinds_of, state_of, wait_for
 from tests.makers import PRICE_MICROS, Owner
-from videos import dispatch, unknowns
+from videos.engine import dispatch, unknowns
 from videos.models import Evidence, OrphanJob, WebhookCall
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -11,7 +11,7 @@ PAUSE_SECONDS = 0.002  # between looks that found nothing
 
 def main() -> None:
     django.setup()
-    from videos import dispatch
+    from videos.engine import dispatch
 
     ended = threading.Event()
     threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()

@@ -16,14 +16,15 @@ from simulator.webhooks import signed_headers
 from tests import makers
 from tests.concurrency.racing import Held, body_of
 from tests.simulator_process import SimulatorProcess
-from videos import dispatch, operations
-from videos.dispatch import Sending
-from videos.leases import Lease, take_due
+from videos import operations
+from videos.engine import dispatch
+from videos.engine.dispatch import Sending
+from videos.engine.leases import Lease, take_due
+from videos.engine.verdicts import Answer
 from videos.models import VideoTask
 from videos.operations import Submitted
 from videos.providers.registry import get_provider
 from videos.requests import read_request
-from videos.verdicts import Answer
 
 
 def submit(owner: makers.Owner, client_id: str, **fields: Any) -> Submitted:

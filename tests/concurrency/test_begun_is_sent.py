@@ -8,7 +8,7 @@ from django.utils import timezone
 from tests import makers
 from tests.concurrency.books import assert_books_balance
 from tests.simulator_process import SimulatorProcess
-from videos import dispatch
+from videos.engine import dispatch
 from videos.models import Attempt, Payload, VideoTask
 
 pytestmark = [pytest.mark.django_db(transaction=True)]

@@ -24,9 +24,10 @@ from tests.concurrency.racing import (
 )
 from tests.concurrency.submissions import begin_sending, cancel, lease_of, send, states_of, submit_many
 from tests.simulator_process import SimulatorProcess
-from videos import dispatch, operations, unknowns
+from videos import operations
+from videos.engine import dispatch, unknowns
+from videos.engine.leases import StaleLease, due, take_due
 from videos.errors import NotCancellable
-from videos.leases import StaleLease, due, take_due
 from videos.models import Attempt, VideoTask
 from videos.providers.registry import get_provider
 

@@ -25,10 +25,11 @@ from tests.concurrency.racing import (
 )
 from tests.concurrency.submissions import lease_of, states_of, submit_many
 from tests.simulator_process import SimulatorProcess
-from videos import deletion, desk, dispatch, polling, results
+from videos import deletion, desk
 from videos.endings import Overtaken
+from videos.engine import dispatch, polling, results
+from videos.engine.leases import StaleLease, take_due
 from videos.errors import ActionRefused, NotDeletable
-from videos.leases import StaleLease, take_due
 from videos.models import TaskEvent, VideoTask
 from videos.providers.base import ProviderFailed, Waiting
 from videos.providers.registry import get_provider

@@ -10,8 +10,8 @@ from tests.concurrency.books import assert_books_balance
 from tests.concurrency.lossy_wire import Loss, LossyWire, over, wire_to_the_database
 from tests.concurrency.racing import Call, Held
 from tests.simulator_process import SimulatorProcess
-from videos import dispatch
-from videos.leases import lock_task
+from videos.engine import dispatch
+from videos.locks import lock_task
 from videos.models import Attempt
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.postgresql]

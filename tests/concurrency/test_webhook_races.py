@@ -14,7 +14,8 @@ from tests.concurrency.books import assert_books_balance
 from tests.concurrency.racing import race, race_to_success
 from tests.concurrency.submissions import begin_sending, call_back, lease_of, send
 from tests.simulator_process import SimulatorProcess
-from videos import desk, dispatch, polling, unknowns
+from videos import desk
+from videos.engine import dispatch, polling, unknowns
 from videos.models import TaskEvent, WebhookCall
 from videos.providers import registry
 from videos.providers.base import Running

@@ -18,7 +18,7 @@ from tests.concurrency.processes import environment_of_this_test
 from tests.crash.dying_worker import POINTS
 from tests.simulator_process import SimulatorProcess
 from tombstones.models import Claim
-from videos import dispatch, polling
+from videos.engine import dispatch, polling
 from videos.models import Attempt, VideoTask
 
 pytestmark = [pytest.mark.django_db(transaction=True)]

@@ -35,13 +35,15 @@ def lines() -> Iterator[Any]:
 
 def test_a_line_is_json_with_time_level_logger_and_the_ids_of_its_context(lines: Any) -> None:
     with structlog.contextvars.bound_contextvars(request_id="r-1", worker_task="videos.tasks.poll_due"):
-        structlog.get_logger("videos.polling").warning("status_not_read", task_id="t-1", tries=3, note="好")
+        structlog.get_logger("videos.engine.polling").warning(
+            "status_not_read", task_id="t-1", tries=3, note="好"
+        )
     (line,) = lines()
     assert line.pop("timestamp").endswith("Z")
     assert line == {
         "event": "status_not_read",
         "level": "warning",
-        "logger": "videos.polling",
+        "logger": "videos.engine.polling",
         "request_id": "r-1",
         "worker_task": "videos.tasks.poll_due",
         "task_id": "t-1",

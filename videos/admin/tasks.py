@@ -27,7 +27,7 @@ from videos.admin import filters
 from videos.admin.forms import ActionForm, AdoptForm, GoodwillForm
 from videos.admin.previews import AFTER, preview, sentences_of, with_goodwill
 from videos.admin.timeline import timeline_of
-from videos.binding import Bound
+from videos.engine.binding import Bound
 from videos.messages import absent_chip, money_chip, render, video_chip
 from videos.models import Attempt, VideoTask
 from videos.presentation import absent_code, facts_of

@@ -8,6 +8,7 @@ from django.conf import settings
 from django.db.models import Q, QuerySet
 
 from core import db
+from videos.locks import lock_task
 from videos.models import VideoTask
 from videos.states import Phase, State
 
@@ -65,20 +66,6 @@ def _take(work: str, provider: str, limit: int, now: datetime) -> list[tuple[Vid
     for task in tasks:
         task.lease_token, task.lease_until, task.next_check_at = token, until, until
     return [(task, Lease(task_id=task.pk, token=token, until=until)) for task in tasks]
-
-
-@db.transaction_required
-def lock_task(task_id: UUID) -> VideoTask | None:
-    """Lock one task's row. What a decision reads besides is read in a later statement, and so is current."""
-    return VideoTask.objects.select_for_update().filter(pk=task_id).first()
-
-
-def not_before(task: VideoTask | None, now: datetime) -> datetime:
-    """`now`, or the time of the task's last change if that is later: it changed while we waited for its lock.
-
-    What follows a change must not carry an earlier time than the change.
-    """
-    return now if task is None else max(now, task.entered_state_at)
 
 
 @db.transaction_required

@@ -11,7 +11,7 @@ from django.db.models import F
 from core import db
 from core.ids import task_of_webhook_key
 from core.nudge import nudge
-from videos.leases import lock_task
+from videos.locks import lock_task
 from videos.models import Attempt, VideoTask, WebhookCall
 from videos.providers.base import Provider, WebhookNotice
 from videos.states import Outcome, State

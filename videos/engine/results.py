@@ -26,14 +26,14 @@ from django.core.files.storage import default_storage
 from core import db
 from core.http import Downloaded, DownloadFailed, DownloadRefused, ReadClient, ReadFailed, download
 from files import operations as files
-from videos import alarms
 from videos.catalogue import get_model
-from videos.dispatch import PROVIDER
 from videos.endings import Failure, Overtaken, complete, fail
-from videos.leases import Lease, StaleLease, lock_leased, take_due
+from videos.engine import alarms
+from videos.engine.dispatch import PROVIDER
+from videos.engine.leases import Lease, StaleLease, lock_leased, take_due
+from videos.engine.pauses import jittered
+from videos.engine.polling import RunningTask, cancelled_failure, failure_of, with_jobs
 from videos.models import Attempt, VideoTask
-from videos.pauses import jittered
-from videos.polling import RunningTask, cancelled_failure, failure_of, with_jobs
 from videos.providers.base import (
     AccountTrouble,
     Cancelled,

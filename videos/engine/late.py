@@ -12,14 +12,15 @@ from core import db
 from core.http import ReadClient
 from files import operations as files
 from tombstones.models import Claim, ClaimState
-from videos.dispatch import PROVIDER
 from videos.endings import Overtaken, note_event, note_evidence
-from videos.leases import Lease, lock_task
+from videos.engine.dispatch import PROVIDER
+from videos.engine.leases import Lease
+from videos.engine.polling import RunningTask, job_of, read_status
+from videos.engine.results import Fetched, fetch, publish_file
+from videos.locks import lock_task
 from videos.models import Attempt, VideoTask
-from videos.polling import RunningTask, job_of, read_status
 from videos.providers.base import Cancelled, Provider, ProviderFailed, Succeeded
 from videos.providers.registry import get_provider, provider_names
-from videos.results import Fetched, fetch, publish_file
 from videos.states import EvidenceKind, State
 
 log = structlog.get_logger(__name__)

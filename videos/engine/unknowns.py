@@ -14,14 +14,16 @@ from asgiref.sync import async_to_sync, sync_to_async
 
 from core import db
 from core.http import ReadClient, ReadFailed
-from videos.binding import UpstreamJob, bind
 from videos.catalogue import get_model
-from videos.dispatch import order_of, send_again, tried
 from videos.endings import POLICY, Failure, Overtaken, fail, note_evidence
-from videos.leases import Lease, StaleLease, lock_leased, lock_task, not_before, take_due
+from videos.engine.binding import UpstreamJob, bind
+from videos.engine.dispatch import order_of, send_again, tried
+from videos.engine.leases import Lease, StaleLease, lock_leased, take_due
+from videos.engine.pauses import next_unknown_check_in
+from videos.engine.polling import read_status
+from videos.engine.verdicts import Fate, fate_of, refusal_code, refusal_params
+from videos.locks import lock_task, not_before
 from videos.models import Attempt, VideoTask, WebhookCall
-from videos.pauses import next_unknown_check_in
-from videos.polling import read_status
 from videos.providers.base import (
     AccountTrouble,
     Job,
@@ -35,7 +37,6 @@ from videos.providers.registry import get_provider, provider_names
 from videos.queries import attempts_of
 from videos.states import EvidenceKind, Outcome, State
 from videos.time_limits import give_up_seconds
-from videos.verdicts import Fate, fate_of, refusal_code, refusal_params
 
 log = structlog.get_logger(__name__)
 

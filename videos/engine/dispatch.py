@@ -23,18 +23,13 @@ from django.conf import settings
 from core import db
 from core.http import AnswerLost, Deadline, HttpResponse, NotSent, send_once
 from core.ids import idempotency_key, webhook_key
-from videos import alarms
-from videos.binding import Bound, UpstreamJob, bind
 from videos.catalogue import ModelSpec, get_model
 from videos.endings import POLICY, Failure, change_state, fail, note_evidence
-from videos.leases import Lease, StaleLease, due, lock_leased, lock_task, not_before, take_due
-from videos.models import Attempt, AttemptPayload, Payload, VideoTask
-from videos.pauses import pause_after
-from videos.providers.base import Accepted, Order, Provider, Rejected, Submission, Unclear, WebhookSupport
-from videos.providers.registry import get_provider, provider_names
-from videos.queries import attempts_of, paused_seconds
-from videos.states import EvidenceKind, Outcome, State
-from videos.verdicts import (
+from videos.engine import alarms
+from videos.engine.binding import Bound, UpstreamJob, bind
+from videos.engine.leases import Lease, StaleLease, due, lock_leased, take_due
+from videos.engine.pauses import pause_after
+from videos.engine.verdicts import (
     DEADLINE,
     THROTTLED,
     Answer,
@@ -46,6 +41,12 @@ from videos.verdicts import (
     refusal_code,
     refusal_params,
 )
+from videos.locks import lock_task, not_before
+from videos.models import Attempt, AttemptPayload, Payload, VideoTask
+from videos.providers.base import Accepted, Order, Provider, Rejected, Submission, Unclear, WebhookSupport
+from videos.providers.registry import get_provider, provider_names
+from videos.queries import attempts_of, paused_seconds
+from videos.states import EvidenceKind, Outcome, State
 
 log = structlog.get_logger(__name__)
 

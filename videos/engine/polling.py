@@ -17,13 +17,13 @@ from django.conf import settings
 from core import db
 from core.http import HttpRequest, ReadClient, ReadFailed
 from core.nudge import nudge
-from videos import alarms
 from videos.catalogue import get_model
-from videos.dispatch import PROVIDER
 from videos.endings import Failure, Overtaken, fail
-from videos.leases import Lease, StaleLease, lock_leased, take_due
+from videos.engine import alarms
+from videos.engine.dispatch import PROVIDER
+from videos.engine.leases import Lease, StaleLease, lock_leased, take_due
+from videos.engine.pauses import next_read_in
 from videos.models import Attempt, VideoTask
-from videos.pauses import next_read_in
 from videos.providers.base import (
     AccountTrouble,
     AlreadyCompleted,
