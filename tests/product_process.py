@@ -26,6 +26,7 @@ from types import TracebackType
 from typing import Any
 
 import psycopg
+import redis
 from psycopg import sql
 
 from config.runner import GUARD, kill_group, product_environment, read_procfile
@@ -41,6 +42,21 @@ LOG_TAIL = 4000  # characters of each log that a failure shows
 USER, PASSWORD = "tester", "correct horse battery"
 BALANCE = "10000"
 _numbers = count(1)
+_products = count()
+
+
+def _own_redis(url: str) -> str:
+    """One of the numbered databases 8 to 15 of a Redis, emptied: products that share one take each other's
+    bells. Test processes that run side by side get four each.
+    """
+    if not url.startswith("redis"):
+        return url
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    number = 8 + worker % 2 * 4 + next(_products) % 4
+    own = urllib.parse.urlsplit(url)._replace(path=f"/{number}").geturl()
+    with redis.Redis.from_url(own) as broker:
+        broker.flushdb()
+    return own
 
 
 @dataclass
@@ -48,7 +64,8 @@ class ProductProcess:
     """One installation in `data_dir`; with `DATABASE_URL` set, or `database_url`, on a fresh database there.
 
     `database_url` names a PostgreSQL server by one of its databases; the one that is made for this product is
-    dropped at the end. `broker_url` is a Redis; without it (and without `BROKER_URL`) the broker is a folder.
+    dropped at the end. `broker_url` is a Redis, used as it is; of that in `BROKER_URL` each product gets an
+    emptied numbered database. Without both the broker is a folder.
     Without a `simulator` it starts one of its own. `env` overrides single settings.
     """
 
@@ -64,7 +81,7 @@ class ProductProcess:
 
     def __post_init__(self) -> None:
         self.database_url = self.database_url or os.environ.get("DATABASE_URL")
-        self.broker_url = self.broker_url or os.environ.get("BROKER_URL")
+        self.broker_url = self.broker_url or _own_redis(os.environ.get("BROKER_URL", "")) or None
         self.user, self.password = USER, PASSWORD
         self._owns_simulator = self.simulator is None
         self._database: str | None = None

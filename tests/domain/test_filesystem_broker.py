@@ -80,6 +80,7 @@ class Bells:
             "BELLS_FOLDER": str(self.folder),
             "PYTHONPATH": f"{self.folder}{os.pathsep}{PROJECT}",
         }
+        environment.pop("BROKER_URL", None)  # Celery's command line would prefer it to the application's own
         with log.open("wb") as output:
             worker = subprocess.Popen(
                 command, cwd=self.folder, env=environment, stdout=output, stderr=subprocess.STDOUT
