@@ -28,6 +28,9 @@ def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
+    """Nobody caught this. Whether an order was kept is not known, so a program is told to ask again."""
+    if request.path.startswith("/api/"):
+        return problem(request, status=500, message=describe_refusal("internal_error"))
     return _page(request, "500.html", 500)
 
 

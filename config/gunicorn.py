@@ -14,6 +14,8 @@ workers = int(os.environ.get("WEB_WORKERS", "2"))
 threads = int(os.environ.get("WEB_THREADS", "8"))  # a request waits for the database, hardly ever for the CPU
 worker_class = "gthread"
 
+limit_request_line = 8190  # bytes; a bulk read may name 100 ids of 64 characters
+
 timeout = 60  # seconds; longer than the lock and statement limits of the database, which answer with a 503
 graceful_timeout = 25  # seconds for running requests on SIGTERM; a deploy must not cut off a commit's answer
 keepalive = 5  # seconds; a polling page asks every few seconds and need not connect anew

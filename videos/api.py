@@ -17,7 +17,7 @@ from accounts.authentication import owner_of
 from accounts.models import ApiToken
 from core import cursors, db
 from core.errors import Allowed, Invalid
-from core.ids import canonical_client_id
+from core.ids import BATCH_PREFIX, canonical_client_id
 from videos import deletion, operations, presentation, queries, schema
 from videos.catalogue import ModelSpec, all_models
 from videos.errors import IdReused, NotAbandonable, NotCancellable, NotDeletable, NotReceived
@@ -158,7 +158,7 @@ class VideoDetail(VideosApi):
             return gone(request, view)
         document = presentation.represent_task(view, timezone.now())
         etag = presentation.etag_of(document, get_language() or "")
-        if etag in request.headers.get("If-None-Match", "").replace("W/", "").split(", "):
+        if _is_held(etag, request.headers.get("If-None-Match", "")):
             return HttpResponse(status=304, headers={"ETag": etag})
         return Response(document, headers={"ETag": etag, "Vary": "Accept-Language, Authorization, Cookie"})
 
@@ -185,12 +185,19 @@ class VideoAbandon(VideosApi):
     @extend_schema(
         operation_id="abandon_video",
         request=None,
-        responses={200: schema.AbsentVideo, 409: schema.Problem, 410: schema.Problem},
+        responses={
+            200: schema.AbsentVideo,
+            400: schema.Problem,
+            409: schema.Problem,
+            410: schema.Problem,
+        },
     )
     def post(self, request: Request, client_id: str) -> HttpResponseBase:
         """If this id has not been seen, never accept it: makes "not charged" true."""
         known = _well_formed(client_id)
         owner_id = owner_of(request).pk
+        if known.startswith(BATCH_PREFIX) and not queries.view_of(owner_id=owner_id, client_id=known):
+            raise Invalid(field="id", limit="id_reserved")  # a batch will need it
         try:
             view = operations.abandon(owner_id=owner_id, client_id=known, now=timezone.now())
         except NotAbandonable:
@@ -300,6 +307,12 @@ def _by_ids(owner_id: UUID, text: str, now: Any) -> list[dict[str, Any]]:
             else presentation.represent_absent(canonical[part] or part[:64], view)
         )
     return entries
+
+
+def _is_held(etag: str, if_none_match: str) -> bool:
+    """Whether a client's `If-None-Match` covers what it would be sent (RFC 9110 section 13.1.2)."""
+    held = [part.strip().removeprefix("W/") for part in if_none_match.split(",")]
+    return etag in held or "*" in held
 
 
 def _group(text: str) -> str:

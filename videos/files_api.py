@@ -10,6 +10,7 @@ from django.http.response import HttpResponseBase
 from django.utils import timezone
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.exceptions import NotFound
+from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -64,7 +65,18 @@ class FileDetail(VideosApi):
         return HttpResponse(status=204)
 
 
+class AnyAccept(DefaultContentNegotiation):
+    """The stored bytes have one type, whatever `Accept` prefers; problems are always problem documents."""
+
+    def select_renderer(
+        self, request: Request, renderers: Any, format_suffix: str | None = None
+    ) -> tuple[Any, str]:
+        return renderers[0], renderers[0].media_type
+
+
 class FileContent(VideosApi):
+    content_negotiation_class = AnyAccept
+
     @extend_schema(operation_id="get_file_content", responses={(200, "video/mp4"): bytes})
     def get(self, request: Request, file_id: UUID) -> HttpResponseBase:
         """The bytes, with Range. `?download` asks the browser to save them."""

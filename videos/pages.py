@@ -110,7 +110,7 @@ def _page(
     owner, now = _owner(request), timezone.now()
     chosen = ListFilter(
         group=group if (group := request.GET.get("state", "")) in GROUPS else "all",
-        model=request.GET.get("model", "")[:64],
+        model=request.GET.get("model", "").replace("\x00", "")[:64],
         words=request.GET.get("q", "").replace("\x00", "")[:200],
     )
     models = represent_models(with_drills=settings.DEBUG)

@@ -3,12 +3,16 @@
 from celery import shared_task
 from django.utils import timezone
 
+from core.nudge import nudge
 from videos.engine import dispatch, late, polling, results, sweeping, unknowns
 
 
 @shared_task
 def dispatch_due() -> None:
-    dispatch.dispatch_due()
+    # One round: a worker that is told to stop ends this task and takes no further message, so it claims
+    # nothing new, however much is due.
+    if dispatch.dispatch_due(rounds=1):
+        nudge("videos.tasks.dispatch_due")
 
 
 @shared_task

@@ -175,3 +175,10 @@ def test_deleting_a_result_buries_its_video_and_the_bytes_go_afterwards(
     with nothing_changes():
         assert_problem(owner.api.delete(f"/api/files/{file.pk}"), 404, "not_found")
         assert_problem(owner.api.get(f"/api/files/{file.pk}/content"), 404, "not_found")
+
+
+@pytest.mark.parametrize("accept", ["video/mp4", "video/webm,video/*;q=0.9", "text/html", ""])
+def test_whatever_a_player_accepts_it_gets_the_video(owner: Owner, file: StoredFile, accept: str):
+    answer = owner.api.get(f"/api/files/{file.pk}/content", headers={"Accept": accept})
+    assert (answer.status_code, answer["Content-Type"]) == (200, "video/mp4")
+    assert bytes_of(answer) == stored_bytes(file)

@@ -88,3 +88,9 @@ def test_a_spelling_of_a_uuid_fences_every_spelling(owner: Owner):
 def test_an_empty_account_can_fence_too():
     newcomer = makers.make_owner(balance="0")
     assert abandon(newcomer, "never-sent-1").status_code == 200
+
+
+def test_an_unseen_id_of_a_batch_is_not_fenced(owner: Owner):
+    with nothing_changes():
+        document = assert_problem(abandon(owner, "b_0123456789"), 400, "invalid", field="id")
+    assert "b_" in document["detail"]

@@ -138,3 +138,18 @@ def test_one_statement_reads_a_task_with_its_money(owner: Owner, django_assert_n
     makers.get(owner, client_id)  # the token's last use is written once a minute
     with django_assert_num_queries(2):  # the token, the task
         assert makers.get(owner, client_id).status_code == 200
+
+
+@pytest.mark.parametrize("held", ["{etag}", "W/{etag}", '"other",{etag}', '"other", W/{etag}', "*"])
+def test_a_client_that_holds_this_answer_gets_304(owner: Owner, held: str):
+    client_id = makers.submit(owner)
+    etag = makers.get(owner, client_id)["ETag"]
+    again = owner.api.get(f"/api/videos/{client_id}", headers={"If-None-Match": held.format(etag=etag)})
+    assert (again.status_code, again.content, again["ETag"]) == (304, b"", etag)
+    assert again["Cache-Control"] == "no-store"
+
+
+def test_a_client_that_holds_another_answer_gets_this_one(owner: Owner):
+    client_id = makers.submit(owner)
+    answer = owner.api.get(f"/api/videos/{client_id}", headers={"If-None-Match": '"other", W/"another"'})
+    assert (answer.status_code, answer.json()["id"]) == (200, client_id)

@@ -40,3 +40,8 @@ def test_no_requirement_file_names_an_index_or_an_address(name: str) -> None:
     assert "://" not in text
     found = re.findall(r"^\s*(--?(?:index|extra-index|find-links|trusted-host|i|f)\b.*)$", text, re.MULTILINE)
     assert not found, "\n".join(found)
+
+
+def test_production_has_what_asynchronous_connections_need() -> None:
+    """httpcore2 opens them with anyio, an extra, which the tools for tests bring along and base must name."""
+    assert "anyio" in {package for package, _ in pinned("base.txt")}

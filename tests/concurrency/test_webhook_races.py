@@ -16,7 +16,7 @@ from tests.concurrency.submissions import begin_sending, call_back, lease_of, se
 from tests.simulator_process import SimulatorProcess
 from videos import desk
 from videos.engine import dispatch, polling, unknowns
-from videos.models import TaskEvent, WebhookCall
+from videos.models import OrphanJob, TaskEvent, WebhookCall
 from videos.providers import registry
 from videos.providers.base import Running
 from videos.providers.registry import get_provider
@@ -176,3 +176,26 @@ def test_five_copies_at_the_same_moment_for_an_unclear_attempt_bind_it_once_c42(
     assert simulator.count() == 1
     assert owner.balance_micros == FULL - PRICE
     assert_books_balance()
+
+
+def test_a_job_that_ran_although_staff_declared_it_never_received_is_an_orphan_and_an_alarm(
+    simulator: SimulatorProcess,
+) -> None:
+    """The call-back names it when the task runs on its second job, and no attempt is open any more."""
+    owner = makers.make_owner()
+    client_id = makers.submit(owner, prompt="a cat [sim: drop_after_accept lookup=never webhook_none]")
+    dispatch.dispatch_due()
+    task_id, (job,) = makers.task_of(owner, client_id).pk, simulator.jobs()
+    desk.declare_never_received(
+        task_id=task_id, resend=False, actor="ann", reason="they said so", now=timezone.now()
+    )
+    assert call_back(owner, simulator, client_id).status_code == 200
+    unknowns.confirm_calls_due()
+    orphan = OrphanJob.objects.get()
+    assert (orphan.task_id, orphan.upstream_id) == (task_id, job["request_id"])
+    assert makers.task_of(owner, client_id).state == "failed"
+    assert (refunds(), owner.balance_micros) == (1, FULL)
+    call = WebhookCall.objects.get()
+    assert (call.tries, call.check_at) == (1, None)
+    unknowns.confirm_calls_due()
+    assert OrphanJob.objects.count() == 1

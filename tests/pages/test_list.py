@@ -134,3 +134,9 @@ def test_times_are_read_with_their_zone_and_never_in_their_machine_form(client: 
         if path != "/account/":
             assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)? UTC", page.text)
             assert re.search(r'datetime="\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d', page.source)
+
+
+@pytest.mark.parametrize("name", ["model", "q", "state", "cursor", "again", "prompt"])
+def test_a_zero_character_in_the_address_breaks_nothing(client: Client, owner: Owner, name: str) -> None:
+    answer = client.get("/videos/", {name: "a\x00b"})
+    assert answer.status_code == (404 if name == "again" else 200)

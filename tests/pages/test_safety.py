@@ -1,5 +1,6 @@
 """What every page has: a content policy, no foreign address, no cached state, proof of origin, errors."""
 
+import json
 import re
 from typing import Any
 
@@ -100,6 +101,18 @@ def test_an_unknown_address_of_the_api_is_a_problem_document(client: Client) -> 
 
     assert (answer.status_code, answer["Content-Type"]) == (404, "application/problem+json")
     assert answer.json()["code"] == "not_found"
+
+
+def test_an_error_of_the_api_is_a_problem_document_and_needs_no_database() -> None:
+    request = RequestFactory().post("/api/videos")
+    request.META["oncereel.request_id"] = "request-67890"
+
+    answer = get_resolver().resolve_error_handler(500)(request)
+
+    assert (answer.status_code, answer["Content-Type"]) == (500, "application/problem+json")
+    document = json.loads(answer.content)
+    assert (document["code"], document["request_id"]) == ("internal_error", "request-67890")
+    assert "you will not be charged twice" in document["detail"]
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,7 @@ def bind(*, task: VideoTask | None, attempt: Attempt, job: UpstreamJob, now: dat
     ).first()
     if holder is not None and holder.task_id == attempt.task_id:
         _close_as_unclear(attempt, job, now)
+        _keep_answer(attempt, job)
         return Bound.ALREADY
     if holder is not None:
         _close_as_unclear(attempt, job, now)
@@ -64,7 +65,7 @@ def bind(*, task: VideoTask | None, attempt: Attempt, job: UpstreamJob, now: dat
     accepted = Attempt.objects.filter(pk=attempt.pk, outcome__in=[Outcome.INFLIGHT, Outcome.UNCLEAR]).update(
         outcome=Outcome.ACCEPTED,
         upstream_id=job.upstream_id,
-        handles=dict(job.handles),
+        handles=dict(job.handles) if task is not None else {},  # after burial only id, status and hashes
         finished_at=now,
         **{"reason": "", **job.answer},
     )
@@ -115,6 +116,14 @@ def _close_as_unclear(attempt: Attempt, job: UpstreamJob, now: datetime) -> None
     Attempt.objects.filter(~Q(upstream_id=job.upstream_id), pk=attempt.pk, outcome=Outcome.INFLIGHT).update(
         outcome=Outcome.UNCLEAR, reason="job_already_known", finished_at=now, **job.answer
     )
+
+
+def _keep_answer(attempt: Attempt, job: UpstreamJob) -> None:
+    """The submit's own answer, after a call-back or the list had bound the job: what it told is kept."""
+    if job.answer:
+        Attempt.objects.filter(pk=attempt.pk, upstream_id=job.upstream_id, http_status__isnull=True).update(
+            **job.answer
+        )
 
 
 def _note_orphan(attempt: Attempt, job: UpstreamJob, now: datetime) -> None:

@@ -66,16 +66,19 @@ class Sending:
 
 
 @db.durable
-def dispatch_due() -> int:
+def dispatch_due(*, rounds: int | None = None) -> int:
     """Send what is due, of every provider; how many tasks were taken on."""
-    return sum(dispatch_provider(name) for name in provider_names())
+    return sum(dispatch_provider(name, rounds=rounds) for name in provider_names())
 
 
 @db.durable
-def dispatch_provider(name: str) -> int:
-    """Send a provider's due tasks until none is due."""
-    taken = 0
+def dispatch_provider(name: str, *, rounds: int | None = None) -> int:
+    """Send a provider's due tasks until none is due, or for a number of rounds of SENT_AT_ONCE."""
+    taken, done = 0, 0
     while True:
+        if done == rounds:
+            return taken
+        done += 1
         # On the sender's own clock, from before the lease was taken: always over before the lease is.
         deadline = Deadline(
             settings.LEASE_SECONDS - settings.SUBMIT_READ_SECONDS - settings.SUBMIT_CONNECT_SECONDS
@@ -165,6 +168,9 @@ def begin_attempt(*, lease: Lease, provider: Provider, deadline: Deadline, now: 
     )
     if died or any(attempt.outcome == Outcome.UNCLEAR for attempt in attempts):
         become_unknown(task=task, cause="lease_ran_out" if died else "unclear", now=now)
+        return None
+    # An answer recorded after its lease was decided by nobody yet.
+    if attempts and _ended_unsent(task=task, last=attempts[-1].reason, now=now):
         return None
     if _waited(task, now) >= settings.SUBMIT_GIVE_UP_AFTER:
         hours = {"seconds": int(settings.SUBMIT_GIVE_UP_AFTER)}
@@ -308,16 +314,41 @@ def _decide(*, task: VideoTask, verdict: Verdict, detail: str, now: datetime) ->
         case Fate.OPEN:
             become_unknown(task=task, cause=verdict.reason, now=now)
         case Fate.REFUSED:
-            failure = Failure(
-                code=refusal_code(verdict.reason) or "provider_failed",
-                params=refusal_params(verdict.reason),
-                detail=detail,
-            )
-            fail(task=task, failure=failure, cause="refused", actor=PROVIDER, now=now)
+            fail_refused(task=task, reason=verdict.reason, detail=detail, actor=PROVIDER, now=now)
+        case Fate.UNSENT if task.cancel_requested_at is not None:
+            fail_cancelled_unsent(task=task, now=now)
         case Fate.UNSENT:
             wait_to_send(task=task, verdict=verdict, now=now)
         case Fate.RUNNING:
             log.error("answer_of_a_running_task", task_id=str(task.pk))
+
+
+@db.transaction_required
+def _ended_unsent(*, task: VideoTask, last: str, now: datetime) -> bool:
+    """End a task, none of whose attempts is open, that is not to be sent again: refused for good, or the
+    owner wished to cancel it while an attempt was on its way. True when it ended.
+    """
+    if fate_of(tried(task.pk)) == Fate.REFUSED:
+        fail_refused(task=task, reason=last, detail="", actor=PROVIDER, now=now)
+        return True
+    if task.cancel_requested_at is not None:
+        fail_cancelled_unsent(task=task, now=now)
+        return True
+    return False
+
+
+@db.transaction_required
+def fail_refused(*, task: VideoTask, reason: str, detail: str, actor: str, now: datetime) -> None:
+    """End a task whose last attempt was refused for good; `reason` is what that attempt keeps."""
+    code = refusal_code(reason) or "provider_failed"
+    failure = Failure(code=code, params=refusal_params(reason), detail=detail)
+    fail(task=task, failure=failure, cause="refused", actor=actor, now=now)
+
+
+@db.transaction_required
+def fail_cancelled_unsent(*, task: VideoTask, now: datetime) -> None:
+    """End a task that its owner wished to cancel, now that no attempt of it can have been executed."""
+    fail(task=task, failure=Failure(code="cancelled"), cause="cancelled", actor=POLICY, now=now)
 
 
 def tried(task_id: UUID) -> list[Tried]:
@@ -362,8 +393,14 @@ def become_unknown(*, task: VideoTask, cause: str, now: datetime) -> None:
 def send_again(
     *, task: VideoTask, kind: EvidenceKind, source: str, actor: str, reason: str, now: datetime
 ) -> None:
-    """Put a task whose every attempt is proven not executed back to be sent, with the evidence."""
+    """Put a task whose every attempt is proven not executed back to be sent, with the evidence.
+
+    One that its owner wished to cancel meanwhile is cancelled instead.
+    """
     note_evidence(task_id=task.pk, kind=kind, source=source, reason=reason, now=now)
+    if task.cancel_requested_at is not None:
+        fail_cancelled_unsent(task=task, now=now)
+        return
     change_state(
         task=task,
         to=State.SUBMITTING,

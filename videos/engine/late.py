@@ -58,7 +58,12 @@ def _take(provider: str) -> list[Attempt]:
 
 async def _follow_all(attempts: list[Attempt], provider: Provider) -> None:
     async with ReadClient(total_seconds=20.0) as client:
-        await asyncio.gather(*(_follow(attempt, provider, client) for attempt in attempts))
+        ended = await asyncio.gather(
+            *(_follow(attempt, provider, client) for attempt in attempts), return_exceptions=True
+        )
+    for failure in ended:
+        if failure is not None:
+            raise failure
 
 
 async def _follow(attempt: Attempt, provider: Provider, client: ReadClient) -> None:

@@ -22,7 +22,7 @@ from videos.endings import Failure, Overtaken, fail
 from videos.engine import alarms
 from videos.engine.dispatch import PROVIDER
 from videos.engine.leases import Lease, StaleLease, lock_leased, take_due
-from videos.engine.pauses import next_read_in
+from videos.engine.pauses import LONGEST_TOLD_SECONDS, next_read_in
 from videos.models import Attempt, VideoTask
 from videos.providers.base import (
     AccountTrouble,
@@ -107,9 +107,13 @@ async def _read_all(work: list[RunningTask], provider: Provider) -> None:
 
 
 async def _read_one(item: RunningTask, provider: Provider, client: ReadClient) -> StatusReading:
-    if item.task.cancel_requested_at is not None and item.task.cancel_sent_at is None:
-        await _ask_to_stop(item, provider, client)
-    return await read_status(provider.status(item.job), provider, client)
+    try:
+        if item.task.cancel_requested_at is not None and item.task.cancel_sent_at is None:
+            await _ask_to_stop(item, provider, client)
+        return await read_status(provider.status(item.job), provider, client)
+    except Exception as defect:  # whatever it is, it concerns this job alone, and is no news of it
+        log.error("status_read_broke", task_id=str(item.task.pk), error=str(defect)[:200])
+        return ReadTrouble(reason="not_read")
 
 
 async def read_status(request: HttpRequest, provider: Provider, client: ReadClient) -> StatusReading:
@@ -138,15 +142,22 @@ def note_cancel_sent(task: VideoTask) -> None:
 def record_readings(
     *, work: Sequence[RunningTask], readings: Sequence[StatusReading], provider: Provider
 ) -> None:
-    """Write what the reads brought: one statement for all that only goes on, one transaction per ending."""
+    """Write what the reads brought: one statement for all that only goes on, one transaction per ending.
+
+    The first failure is raised at the end, since it concerns one task alone.
+    """
     now = db.now()
     going_on: list[RunningTask] = []
+    first: Exception | None = None
     for item, reading in zip(work, readings, strict=True):
         try:
             if _goes_on(item, reading, provider, now):
                 going_on.append(item)
         except (StaleLease, Overtaken):
             log.info("reading_came_too_late", task_id=str(item.task.pk))
+        except Exception as failure:
+            log.error("reading_not_recorded", task_id=str(item.task.pk), error=str(failure)[:200])
+            first = first or failure
     if going_on:
         _write_going_on(going_on)
     trouble = [reading for reading in readings if isinstance(reading, AccountTrouble)]
@@ -156,6 +167,8 @@ def record_readings(
         provider=provider.name
     ):
         alarms.clear_alarm(provider=provider.name, source="read", now=now)
+    if first is not None:
+        raise first
 
 
 def _goes_on(item: RunningTask, reading: StatusReading, provider: Provider, now: datetime) -> bool:
@@ -203,7 +216,9 @@ def _set_going_on(task: VideoTask, reading: StatusReading, provider: Provider, n
 
 def _count_failed_read(task: VideoTask, now: datetime, *, reason: str, told: float | None) -> None:
     if told is not None:
-        task.next_check_at = max(task.next_check_at or now, now + timedelta(seconds=told))
+        # Not longer, whatever was told: the result does not wait for us for ever.
+        pause = timedelta(seconds=min(told, LONGEST_TOLD_SECONDS))
+        task.next_check_at = max(task.next_check_at or now, now + pause)
     task.tries, task.first_try_at = task.tries + 1, task.first_try_at or now
     log.info("status_not_read", task_id=str(task.pk), reason=reason)
 

@@ -23,6 +23,7 @@ from django.conf import settings
 from django.core.files import File
 from django.core.files.storage import default_storage
 
+from billing.models import Charge
 from core import db
 from core.http import Downloaded, DownloadFailed, DownloadRefused, ReadClient, ReadFailed, download
 from files import operations as files
@@ -93,8 +94,14 @@ def store_due() -> int:
 
 
 async def _store_all(work: list[RunningTask], provider: Provider) -> None:
+    # All are waited for, also when one fails: the others' downloads would be cut, again and again.
     async with ReadClient(total_seconds=READ_SECONDS) as client:
-        await asyncio.gather(*(_store_one(item, provider, client) for item in work))
+        ended = await asyncio.gather(
+            *(_store_one(item, provider, client) for item in work), return_exceptions=True
+        )
+    for failure in ended:
+        if failure is not None:
+            raise failure
 
 
 async def _store_one(item: RunningTask, provider: Provider, client: ReadClient) -> None:
@@ -225,12 +232,15 @@ def publish_file(*, task: VideoTask, fetched: Fetched, now: datetime) -> object:
 
 
 def _used(task: VideoTask, usage: Usage | None) -> Decimal | None:
-    """What the provider states as used, where it counts in the units that the owner is charged in."""
+    """What the provider states as used, where it counts in the units that the owner is charged in.
+
+    Those are frozen in the charge; today's catalogue may count in others.
+    """
     spec = get_model(task.model)
     if usage is None or spec is None:
         return None
-    unit = usage.unit or spec.usage_unit
-    return usage.units if unit == spec.price_unit else None
+    charged_unit = Charge.objects.values_list("price_version__unit", flat=True).get(pk=task.pk)
+    return usage.units if (usage.unit or spec.usage_unit) == charged_unit else None
 
 
 @db.transaction

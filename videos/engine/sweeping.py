@@ -24,9 +24,12 @@ def sweep(*, now: datetime) -> None:
         deletion.bury_one_left_over(task_id=task_id, now=now)
 
 
-@db.transaction
+@db.durable
 def alert_stuck(*, now: datetime) -> int:
-    """Log each running task that is older than its model's maximum, once. A local limit is not a verdict."""
+    """Log each running task that is older than its model's maximum, once. A local limit is not a verdict.
+
+    Each in a transaction of its own: no order of locks, so no deadlock with the bulk write of polling.
+    """
     running = VideoTask.objects.filter(
         state=State.PROCESSING, next_check_at__isnull=False, stuck_alerted_at__isnull=True
     )

@@ -11,17 +11,18 @@ from uuid import UUID
 
 import structlog
 from asgiref.sync import async_to_sync, sync_to_async
+from django.db.models import Min
 
 from core import db
 from core.http import ReadClient, ReadFailed
 from videos.catalogue import get_model
 from videos.endings import POLICY, Failure, Overtaken, fail, note_evidence
 from videos.engine.binding import UpstreamJob, bind
-from videos.engine.dispatch import order_of, send_again, tried
+from videos.engine.dispatch import fail_refused, order_of, send_again, tried
 from videos.engine.leases import Lease, StaleLease, lock_leased, take_due
 from videos.engine.pauses import next_unknown_check_in
 from videos.engine.polling import read_status
-from videos.engine.verdicts import Fate, fate_of, refusal_code, refusal_params
+from videos.engine.verdicts import Fate, fate_of
 from videos.locks import lock_task, not_before
 from videos.models import Attempt, VideoTask, WebhookCall
 from videos.providers.base import (
@@ -43,7 +44,10 @@ log = structlog.get_logger(__name__)
 CHECKED_AT_ONCE = 50
 LIST_PAGES = 20  # of 100 jobs each; a longer list is asked again later, from the same time on
 LIST_MARGIN = timedelta(minutes=2)  # the provider's clock and ours
-CALL_TRIES = 8  # reads that may fail before a call-back is left to the task's own checks
+CALL_TRIES = 8  # "no such job" that is believed of a job that a call-back named
+CALL_FOR = timedelta(days=2)  # how long the provider is asked when it cannot answer: longer than any job
+LONGEST_CALL_PAUSE_SECONDS = 300.0
+OPEN_OUTCOMES = (Outcome.INFLIGHT, Outcome.UNCLEAR)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +61,14 @@ class Match:
 @db.durable
 def check_unknown_due() -> int:
     """Look into what is due, of every provider; how many tasks were looked into."""
-    confirm_calls_due()
+    try:
+        confirm_calls_due()
+    finally:  # trouble with a call-back must not keep other tasks waiting
+        checked = _check_tasks_due()
+    return checked
+
+
+def _check_tasks_due() -> int:
     checked = 0
     for name in provider_names():
         work = take_due(work="unknown", provider=name, limit=CHECKED_AT_ONCE)
@@ -71,11 +82,17 @@ def _check(work: list[tuple[VideoTask, Lease]], provider: Provider) -> None:
     matches = (
         async_to_sync(_look_up)(work, provider) if provider.capabilities.lookup == Lookup.LIST_ECHO else {}
     )
+    first: Exception | None = None
     for task, lease in work:
         try:
             conclude(lease=lease, provider=provider, match=matches.get(task.pk), now=db.now())
         except (StaleLease, Overtaken):
             log.info("unknown_was_decided_meanwhile", task_id=str(task.pk))
+        except Exception as failure:  # whatever it is, it concerns this task alone
+            log.error("unknown_not_concluded", task_id=str(task.pk), error=str(failure)[:200])
+            first = first or failure
+    if first is not None:
+        raise first
 
 
 @db.transaction
@@ -106,9 +123,7 @@ def conclude(*, lease: Lease, provider: Provider, match: Match | None, now: date
                 task_id=task.pk, kind=EvidenceKind.LATE_ANSWER, source=provider.name,
                 reason=attempts[-1].reason, now=now,
             )  # fmt: skip
-            code = refusal_code(attempts[-1].reason) or "provider_failed"
-            failure = Failure(code=code, params=refusal_params(attempts[-1].reason))
-            fail(task=task, failure=failure, cause="refused", actor=POLICY, now=now)
+            fail_refused(task=task, reason=attempts[-1].reason, detail="", actor=POLICY, now=now)
         case _:
             _wait_or_give_up(task, provider, now)
 
@@ -144,10 +159,18 @@ async def _look_up(work: list[tuple[VideoTask, Lease]], provider: Provider) -> d
             spec = get_model(model)
             if spec is None:
                 continue
-            since = min(task.first_unclear_at or task.created_at for task in tasks) - LIST_MARGIN
+            # From the sending on: it may have been found unclear long after, when all workers were down.
+            since = await sync_to_async(_sent_since)(tasks) - LIST_MARGIN
             hits = await _list(provider, client, endpoint=spec.endpoint, since=since)
             found.update(await sync_to_async(match_hits)(tasks=tasks, hits=hits, provider=provider))
     return found
+
+
+def _sent_since(tasks: list[VideoTask]) -> datetime:
+    """When the first of these tasks' open attempts was sent."""
+    open_attempts = Attempt.objects.filter(task_id__in=[task.pk for task in tasks], outcome__in=OPEN_OUTCOMES)
+    first: datetime | None = open_attempts.aggregate(first=Min("started_at"))["first"]
+    return first or min(task.created_at for task in tasks)
 
 
 async def _list(provider: Provider, client: ReadClient, *, endpoint: str, since: datetime) -> list[LookupHit]:
@@ -182,7 +205,7 @@ def match_hits(*, tasks: list[VideoTask], hits: list[LookupHit], provider: Provi
     for task in tasks:
         spec = get_model(task.model)
         for attempt in attempts_of(task.pk):
-            if spec is None or attempt.outcome not in (Outcome.UNCLEAR, Outcome.INFLIGHT):
+            if spec is None or attempt.outcome not in OPEN_OUTCOMES or _has_rival(attempt):
                 continue
             order = order_of(task=task, attempt=attempt, spec=spec, provider=provider)
             pairs += [
@@ -197,6 +220,26 @@ def match_hits(*, tasks: list[VideoTask], hits: list[LookupHit], provider: Provi
         for attempt, upstream_id in pairs
         if per_attempt[attempt.pk] == 1 and per_job[upstream_id] == 1
     }
+
+
+def _has_rival(attempt: Attempt) -> bool:
+    """Whether an open attempt of another task sent the very same bytes: either may own a job that fits.
+
+    A marker differs per attempt, so this is about orders whose seed the owner chose, or that have none.
+    """
+    waiting = VideoTask.objects.filter(
+        provider=attempt.provider, state__in=[State.SUBMITTING, State.UNKNOWN]
+    ).exclude(pk=attempt.task_id)
+    return (
+        attempt.marker is None
+        and Attempt.objects.filter(
+            task_id__in=waiting.values("pk"),
+            outcome__in=OPEN_OUTCOMES,
+            provider_account=attempt.provider_account,
+            model=attempt.model,
+            request_sha256=attempt.request_sha256,
+        ).exists()
+    )
 
 
 # --- call-backs -----------------------------------------------------------------------------------
@@ -214,13 +257,16 @@ def confirm_calls_due() -> int:
 
 async def _confirm_all(calls: list[WebhookCall]) -> None:
     async with ReadClient(total_seconds=20.0) as client:
-        await asyncio.gather(*(_confirm(call, client) for call in calls))
+        ended = await asyncio.gather(*(_confirm(call, client) for call in calls), return_exceptions=True)
+    for failure in ended:
+        if failure is not None:
+            raise failure
 
 
 async def _confirm(call: WebhookCall, client: ReadClient) -> None:
     attempt = await sync_to_async(_attempt_for)(call)
     if attempt is None:
-        await sync_to_async(confirm)(call_id=call.pk, attempt=None, is_real=True, is_final=True)
+        await sync_to_async(confirm)(call_id=call.pk, attempt=None, is_real=True, is_answered=True)
         return
     provider = get_provider(attempt.provider)
     spec = get_model(attempt.model)
@@ -228,20 +274,22 @@ async def _confirm(call: WebhookCall, client: ReadClient) -> None:
     reading = await read_status(provider.status(job), provider, client)
     trouble = isinstance(reading, ReadTrouble | AccountTrouble)
     is_real = not trouble and not isinstance(reading, NotFound)
-    await sync_to_async(confirm)(call_id=call.pk, attempt=attempt, is_real=is_real, is_final=not trouble)
+    await sync_to_async(confirm)(call_id=call.pk, attempt=attempt, is_real=is_real, is_answered=not trouble)
 
 
 def _attempt_for(call: WebhookCall) -> Attempt | None:
-    """The newest attempt that is in flight or unclear: the key in the address belongs to the epoch."""
-    return (
-        Attempt.objects.filter(task_id=call.task_id, outcome__in=[Outcome.INFLIGHT, Outcome.UNCLEAR])
-        .order_by("-number")
-        .first()
-    )
+    """The newest attempt that is in flight or unclear: the key in the address belongs to the epoch.
+
+    Where none is, the newest one: a job that none of them has is a second one, which must not go unseen.
+    """
+    attempts = Attempt.objects.filter(task_id=call.task_id).order_by("-number")
+    if attempts.filter(upstream_id=call.upstream_id).exists():
+        return None
+    return attempts.filter(outcome__in=OPEN_OUTCOMES).first() or attempts.first()
 
 
 @db.transaction
-def confirm(*, call_id: UUID, attempt: Attempt | None, is_real: bool, is_final: bool) -> None:
+def confirm(*, call_id: UUID, attempt: Attempt | None, is_real: bool, is_answered: bool) -> None:
     """Bind the job of a call-back that the provider itself confirmed; come back when it could not be
     asked.
     """
@@ -257,7 +305,10 @@ def confirm(*, call_id: UUID, attempt: Attempt | None, is_real: bool, is_final: 
             kind=EvidenceKind.WEBHOOK,
         )
         bind(task=task, attempt=attempt, job=job, now=now)
-    done = is_final or call.tries + 1 >= CALL_TRIES
+    tries = call.tries + 1
+    # A call-back comes once. "No such job" may only be too early; and nothing is concluded from no answer.
+    over = tries >= CALL_TRIES if is_answered else now - call.received_at > CALL_FOR
+    pause = min(2.0 ** min(tries, 16), LONGEST_CALL_PAUSE_SECONDS)
     WebhookCall.objects.filter(pk=call.pk).update(
-        check_at=None if done else now + timedelta(seconds=2 ** (call.tries + 1)), tries=call.tries + 1
+        check_at=None if is_real or over else now + timedelta(seconds=pause), tries=tries
     )

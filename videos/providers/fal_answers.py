@@ -50,7 +50,7 @@ from videos.providers.text import NOT_JSON, clean_text, parse_json
 from videos.providers.words import MAX_WORD, JobWord, known_word
 
 HANDLE_NAMES = ("status_url", "response_url", "cancel_url")
-REQUEST_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,199}")
+REQUEST_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")  # as long as an id can be kept
 MAX_URL = 2048
 MAX_PLACE = 10**9
 # Words of the result address while a job still runs; the text is the official client's only sign of it.
