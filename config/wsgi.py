@@ -20,18 +20,18 @@ def with_known_length(application: Application) -> Application:
     proxies send, for an empty one. At most one byte more than any request may have is read.
     """
 
-    def serve(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        encoding = environ.get("HTTP_TRANSFER_ENCODING", "").strip().lower()
-        if environ.get("CONTENT_LENGTH") or encoding != "chunked" or not environ.get("wsgi.input_terminated"):
-            return application(environ, start_response)
+    def serve(request: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        encoding = request.get("HTTP_TRANSFER_ENCODING", "").strip().lower()
+        if request.get("CONTENT_LENGTH") or encoding != "chunked" or not request.get("wsgi.input_terminated"):
+            return application(request, start_response)
         left = settings.DATA_UPLOAD_MAX_MEMORY_SIZE + 1
         with tempfile.SpooledTemporaryFile(max_size=PIECE_BYTES) as body:
-            while left > 0 and (piece := environ["wsgi.input"].read(min(PIECE_BYTES, left))):
+            while left > 0 and (piece := request["wsgi.input"].read(min(PIECE_BYTES, left))):
                 body.write(piece)
                 left -= len(piece)
             length = body.tell()
             body.seek(0)
-            return application({**environ, "CONTENT_LENGTH": str(length), "wsgi.input": body}, start_response)
+            return application({**request, "CONTENT_LENGTH": str(length), "wsgi.input": body}, start_response)
 
     return serve
 

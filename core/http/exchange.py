@@ -14,11 +14,14 @@ from contextlib import asynccontextmanager
 from functools import cache
 
 import httpcore2
+import structlog
 
 from core.http.bodies import capped_body
 from core.http.connections import WatchedBackend
 from core.http.deadline import Deadline
 from core.http.messages import AnswerLost, HttpRequest, HttpResponse, NotSent
+
+log = structlog.get_logger(__name__)
 
 CONNECT_SECONDS = 5.0  # name look-up, TCP and TLS together
 READ_SECONDS = 25.0  # from the first byte out to the last byte in; with the above, well below a lease of 60 s
@@ -103,6 +106,8 @@ def failure_word(error: BaseException) -> str:
         for kind, word in _WORDS:
             if isinstance(cause, kind):
                 return word
+    # Nothing that a network does: a broken installation, say, which trying again would only hide.
+    log.error("exchange_not_understood", error=type(error).__name__, detail=str(error)[:200])
     return "failed"
 
 

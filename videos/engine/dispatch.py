@@ -358,12 +358,9 @@ def tried(task_id: UUID) -> list[Tried]:
 @db.transaction_required
 def wait_to_send(*, task: VideoTask, verdict: Verdict, now: datetime) -> None:
     """Let a task that was certainly not executed wait for its next try."""
-    slept = verdict.reason == DEADLINE  # nobody refused anything: the next sender may go at once
-    pause = (
-        0.0
-        if slept
-        else pause_after(tries=task.tries, told_seconds=verdict.pause_seconds, chance=random.random)
-    )
+    slept = verdict.reason == DEADLINE  # nobody refused anything: the pause does not grow
+    tries = 0 if slept else task.tries
+    pause = pause_after(tries=tries, told_seconds=verdict.pause_seconds, chance=random.random)
     VideoTask.objects.filter(pk=task.pk, state=State.SUBMITTING).update(
         next_check_at=now + timedelta(seconds=pause),
         lease_token=None,

@@ -68,6 +68,14 @@ def _take(work: str, provider: str, limit: int, now: datetime) -> list[tuple[Vid
     return [(task, Lease(task_id=task.pk, token=token, until=until)) for task in tasks]
 
 
+@db.transaction
+def renew(lease: Lease) -> bool:
+    """Hold a lease for its full length from now on; False when somebody else has the task since."""
+    until = db.now() + timedelta(seconds=settings.LEASE_SECONDS)
+    held = VideoTask.objects.filter(pk=lease.task_id, lease_token=lease.token)
+    return bool(held.update(lease_until=until, next_check_at=until))
+
+
 @db.transaction_required
 def lock_leased(lease: Lease) -> VideoTask:
     """Lock the task of a lease. Raises: StaleLease when the lease is no longer the newest, or the task

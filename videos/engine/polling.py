@@ -181,7 +181,8 @@ def _goes_on(item: RunningTask, reading: StatusReading, provider: Provider, now:
         case Cancelled():
             _fail(item, cancelled_failure(item.task), now)
         case NotFound() if item.task.cancel_sent_at is not None:
-            _fail(item, Failure(code="cancelled"), now)  # it was taken out of the queue, as we asked
+            # Taken out of the queue, as we asked. Should the job turn up all the same, its video is a gift.
+            _fail(item, Failure(code="cancelled"), now, is_followed=True)
         case _:
             _set_going_on(item.task, reading, provider, now)
             return True
@@ -291,6 +292,8 @@ def start_storing(*, item: RunningTask, now: datetime) -> None:
 
 
 @db.transaction
-def _fail(item: RunningTask, failure: Failure, now: datetime) -> None:
+def _fail(item: RunningTask, failure: Failure, now: datetime, *, is_followed: bool = False) -> None:
     task = lock_leased(item.lease)
     fail(task=task, failure=failure, cause=failure.cause, actor=PROVIDER, now=now)
+    if is_followed:
+        Attempt.objects.filter(pk=item.attempt.pk).update(late_check_at=now)

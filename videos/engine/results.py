@@ -31,8 +31,8 @@ from videos.catalogue import get_model
 from videos.endings import Failure, Overtaken, complete, fail
 from videos.engine import alarms
 from videos.engine.dispatch import PROVIDER
-from videos.engine.leases import Lease, StaleLease, lock_leased, take_due
-from videos.engine.pauses import jittered
+from videos.engine.leases import Lease, StaleLease, lock_leased, renew, take_due
+from videos.engine.pauses import jittered, pause_after
 from videos.engine.polling import RunningTask, cancelled_failure, failure_of, with_jobs
 from videos.models import Attempt, VideoTask
 from videos.providers.base import (
@@ -56,7 +56,10 @@ log = structlog.get_logger(__name__)
 STORED_AT_ONCE = 4  # downloads of one run; they share one worker's network and disk
 MAX_RESULT_BYTES = 2 * 1024**3
 READ_SECONDS = 20.0
-DOWNLOAD_SHARE_OF_LEASE = 0.7  # the rest is for writing to the storage
+DOWNLOAD_SECONDS = 600.0  # 2 GB at 3.5 MB/s; the lease is renewed meanwhile
+RENEWALS_A_LEASE = 3
+DRAFT_PREFIX = "result-"
+OLD_DRAFT_SECONDS = 24 * 3600  # longer than any download: its writer is gone
 RETRY_SECONDS = 20.0  # 8 tries fill the 150 s of the bounded retries
 GONE = frozenset({401, 403, 404, 410})  # answers of a file host that mean: no longer served
 SUFFIXES = {"video/mp4": ".mp4", "video/webm": ".webm", "video/quicktime": ".mov"}
@@ -105,8 +108,20 @@ async def _store_all(work: list[RunningTask], provider: Provider) -> None:
 
 
 async def _store_one(item: RunningTask, provider: Provider, client: ReadClient) -> None:
-    outcome = await fetch(item=item, provider=provider, client=client)
+    renewing = asyncio.create_task(_keep_lease(item.lease))
+    try:
+        outcome = await fetch(item=item, provider=provider, client=client)
+    finally:
+        renewing.cancel()
     await sync_to_async(record_outcome)(item=item, outcome=outcome, provider=provider)
+
+
+async def _keep_lease(lease: Lease) -> None:
+    """Renew a lease until cancelled. One that is lost stays lost: its holder then decides nothing."""
+    while True:
+        await asyncio.sleep(settings.LEASE_SECONDS / RENEWALS_A_LEASE)
+        if not await sync_to_async(renew)(lease):
+            return
 
 
 async def fetch(*, item: RunningTask, provider: Provider, client: ReadClient) -> Outcome:
@@ -133,9 +148,7 @@ async def _read_result(item: RunningTask, provider: Provider, client: ReadClient
 
 
 async def _bring_home(url: str, usage: Usage | None, provider: Provider) -> Fetched | NotFetched:
-    incoming = Path(settings.DATA_DIR) / "incoming"
-    incoming.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=incoming, prefix="result-") as draft:
+    with tempfile.NamedTemporaryFile(dir=_incoming(), prefix=DRAFT_PREFIX) as draft:
         try:
             got = await download(
                 url,
@@ -143,9 +156,13 @@ async def _bring_home(url: str, usage: Usage | None, provider: Provider) -> Fetc
                 allowed_origins=provider.result_origins,
                 max_bytes=MAX_RESULT_BYTES,
                 read_seconds=READ_SECONDS,
-                total_seconds=settings.LEASE_SECONDS * DOWNLOAD_SHARE_OF_LEASE,
+                total_seconds=DOWNLOAD_SECONDS,
             )
         except DownloadRefused as refused:
+            if refused.reason == "host_not_allowed":
+                # A new file host of the provider, most likely: our settings, so nobody's video is given up.
+                log.error("result_host_not_allowed", provider=provider.name)
+                return NotFetched(reason=refused.reason, code=None)
             log.warning("result_refused", reason=refused.reason)
             return NotFetched(reason=refused.reason, code="no_result")
         except DownloadFailed as failed:
@@ -157,19 +174,40 @@ async def _bring_home(url: str, usage: Usage | None, provider: Provider) -> Fetc
             return NotFetched(reason="not_a_video", code="no_result")
         draft.flush()
         os.fsync(draft.fileno())
-        return await sync_to_async(_keep)(draft, got, usage)
+        return await _keep(draft, got, usage)
 
 
-def _keep(draft: IO[bytes], got: Downloaded, usage: Usage | None) -> Fetched | NotFetched:
+def _incoming() -> Path:
+    folder = Path(settings.DATA_DIR) / "incoming"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def remove_old_drafts(*, now: datetime) -> int:
+    """Remove what killed downloads left behind; how many files."""
+    old = [
+        draft
+        for draft in _incoming().glob(f"{DRAFT_PREFIX}*")
+        if now.timestamp() - draft.stat().st_mtime > OLD_DRAFT_SECONDS
+    ]
+    for draft in old:
+        draft.unlink(missing_ok=True)
+    return len(old)
+
+
+async def _keep(draft: IO[bytes], got: Downloaded, usage: Usage | None) -> Fetched | NotFetched:
     """Move a finished download into the storage under a fresh key. Trouble of our storage is only an
     alarm.
     """
     content_type = str(got.content_type)
-    key = files.reserve_key(folder="results", suffix=SUFFIXES.get(content_type, ".mp4"), now=db.now())
+    suffix = SUFFIXES.get(content_type, ".mp4")
+    now = await sync_to_async(db.now)()
+    key = await sync_to_async(files.reserve_key)(folder="results", suffix=suffix, now=now)
     draft.seek(0)
     try:
-        default_storage.save(key, File(draft))
-    except OSError as error:
+        # In a thread of its own: it asks no database, and the lease must be renewed while it writes.
+        await sync_to_async(default_storage.save, thread_sensitive=False)(key, File(draft))
+    except Exception as error:  # every storage has errors of its own, and none may cost anybody a video
         log.error("storage_trouble", error=str(error)[:200])
         return NotFetched(reason="storage", code=None)
     content = files.Content(content_type=content_type, size_bytes=got.size, sha256=got.sha256)
@@ -247,25 +285,32 @@ def _used(task: VideoTask, usage: Usage | None) -> Decimal | None:
 def _try_again(*, lease: Lease, trouble: NotFetched, now: datetime) -> None:
     """Come back for the result; give up what the provider does not serve after bounded tries and time."""
     task = lock_leased(lease)
-    tries = task.tries + 1
-    first = task.first_try_at or now
-    lasted = (now - first).total_seconds()
+    begins = trouble.code is not None and task.first_try_at is None
+    tries = 1 if begins else task.tries + 1
+    lasted = (now - (task.first_try_at or now)).total_seconds()
     over = tries >= settings.RESULT_GIVE_UP_TRIES and lasted >= settings.RESULT_GIVE_UP_SECONDS
     if trouble.code is not None and over:
         failure = Failure(code=trouble.code, detail=trouble.reason)
         fail(task=task, failure=failure, cause=trouble.reason, actor=PROVIDER, now=now)
         return
-    # Trouble that time heals starts the bounded tries anew: the provider has not said anything yet.
-    counted = {"tries": tries, "first_try_at": first} if trouble.code else {"tries": 0, "first_try_at": None}
-    share = settings.RESULT_GIVE_UP_SECONDS / settings.RESULT_GIVE_UP_TRIES
-    pause = max(1.0, min(RETRY_SECONDS, share, 2.0**tries))  # with none at all one run would never end
     VideoTask.objects.filter(pk=task.pk).update(
-        next_check_at=now + timedelta(seconds=jittered(pause, random.random)),
+        next_check_at=now + timedelta(seconds=_pause(tries, is_bounded=trouble.code is not None)),
         lease_token=None,
         lease_until=None,
-        **counted,
+        tries=tries,
+        # Trouble that time heals starts the bounded tries anew: the provider has not said anything yet.
+        first_try_at=(task.first_try_at or now) if trouble.code else None,
     )
     log.info("result_not_fetched", task_id=str(task.pk), reason=trouble.reason, tries=tries)
+
+
+def _pause(tries: int, *, is_bounded: bool) -> float:
+    """Seconds until the next try: the bounded ones fit into their time, the others grow further apart."""
+    if not is_bounded:
+        return max(1.0, pause_after(tries=tries, told_seconds=None, chance=random.random))
+    share = settings.RESULT_GIVE_UP_SECONDS / settings.RESULT_GIVE_UP_TRIES
+    # With no pause at all one run would never end.
+    return jittered(max(1.0, min(RETRY_SECONDS, share, 2.0 ** min(tries, 10))), random.random)
 
 
 @db.transaction

@@ -6,6 +6,7 @@ import structlog
 
 from core import db
 from videos import deletion
+from videos.engine import results
 from videos.models import VideoTask
 from videos.states import FINAL, State
 from videos.time_limits import max_age_seconds
@@ -17,8 +18,9 @@ SWEPT_AT_ONCE = 200
 
 @db.durable
 def sweep(*, now: datetime) -> None:
-    """Alert about stuck tasks, once each, and bury what was marked for deletion and has ended."""
+    """Alert about stuck tasks, once each, bury what was marked for deletion and has ended, and tidy up."""
     alert_stuck(now=now)
+    results.remove_old_drafts(now=now)
     left_over = VideoTask.objects.filter(delete_requested_at__isnull=False, state__in=FINAL)
     for task_id in left_over.values_list("pk", flat=True)[:SWEPT_AT_ONCE]:
         deletion.bury_one_left_over(task_id=task_id, now=now)
