@@ -27,7 +27,7 @@ def decode(cursor: str) -> tuple[datetime, UUID] | None:
             raise ValueError("a time without a zone")
         return instant.astimezone(UTC), UUID(hex=key)
     except (ValueError, OverflowError, binascii.Error) as error:
-        raise Invalid(field="cursor", limit="id_form") from error
+        raise Invalid(field="cursor", limit="cursor") from error
 
 
 def read_limit(text: str | None) -> int:

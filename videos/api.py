@@ -295,18 +295,16 @@ def _by_ids(owner_id: UUID, text: str, now: Any) -> list[dict[str, Any]]:
     asked = [part for part in text.split(",") if part]
     if len(asked) > MAX_IDS:
         raise Invalid(field="ids", limit=Allowed("ids", {"n": MAX_IDS}))
-    canonical = {part: canonical_client_id(part) for part in asked}
-    views = queries.views_of(owner_id=owner_id, client_ids=[known for known in canonical.values() if known])
-    entries = []
-    for part in dict.fromkeys(asked):
-        view = views.get(canonical[part] or "")
-        is_live = view is not None and view.task is not None
-        entries.append(
-            presentation.represent_task(view, now)  # type: ignore[arg-type]  # is_live says it is there
-            if is_live
-            else presentation.represent_absent(canonical[part] or part[:64], view)
-        )
-    return entries
+    # Two spellings of one UUID are one id; what is no id at all is told back, cut.
+    named = dict.fromkeys(canonical_client_id(part) or part[:64] for part in asked)
+    views = queries.views_of(owner_id=owner_id, client_ids=list(named))
+    return [_entry(client_id, views.get(client_id), now) for client_id in named]
+
+
+def _entry(client_id: str, view: TaskView | None, now: Any) -> dict[str, Any]:
+    if view is None or view.task is None:
+        return presentation.represent_absent(client_id, view)
+    return presentation.represent_task(view, now)
 
 
 def _is_held(etag: str, if_none_match: str) -> bool:

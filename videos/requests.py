@@ -193,7 +193,7 @@ def _file_id(name: str, value: Any) -> UUID:
     try:
         return UUID(text)
     except ValueError as error:
-        raise Invalid(field=name, limit="id_form") from error
+        raise Invalid(field=name, limit="file_id") from error
 
 
 def _address(name: str, value: Any) -> str:

@@ -52,6 +52,21 @@ class Submission(serializers.Serializer):
     max_price = serializers.CharField(required=False, help_text="decimal text; more is refused, not charged")
 
 
+class Chip(serializers.Serializer):
+    tone = serializers.CharField()
+    shape = serializers.CharField()
+    word = serializers.CharField(help_text="in the reader's language")
+    is_solid = serializers.BooleanField()
+    progress = serializers.IntegerField(allow_null=True)
+
+
+class Chips(serializers.Serializer):
+    """How pages mark the task: what became of the video, and of the money."""
+
+    video = Chip()
+    money = Chip()
+
+
 class Video(serializers.Serializer):
     id = serializers.CharField()
     state = serializers.ChoiceField(choices=["submitting", "unknown", "processing", "completed", "failed"])
@@ -73,6 +88,7 @@ class Video(serializers.Serializer):
     cancel = Cancel()
     result = Result(allow_null=True)
     late = serializers.BooleanField()
+    chips = Chips()
     created_at = serializers.DateTimeField()
     accepted_at = serializers.DateTimeField(allow_null=True)
     finished_at = serializers.DateTimeField(allow_null=True)

@@ -144,7 +144,7 @@ INVALID: dict[str, tuple[str | bytes, str, str]] = {
         "image_file",
         "this model takes no image",
     ),
-    "file id that is none": (body(image_file="cat.png"), "image_file", ID_LIMIT),
+    "file id that is none": (body(image_file="cat.png"), "image_file", "it must be the id of a file"),
     "two images": (
         body(image_url="https://images.example/cat.png", image_file="0192e8a0-0000-7000-8000-000000000000"),
         "image_url",

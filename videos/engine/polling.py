@@ -48,6 +48,7 @@ log = structlog.get_logger(__name__)
 
 READ_AT_ONCE = 100  # status reads in flight of one run
 READ_SECONDS = 20.0  # well within a lease, so that a hanging provider cannot outlive it
+LONGEST_NOT_FOUND_SECONDS = 300.0  # an id the provider does not know is asked for ever more rarely
 MAX_UPSTREAM_QUEUE = 2**31 - 1
 
 
@@ -198,7 +199,8 @@ def _set_going_on(task: VideoTask, reading: StatusReading, provider: Provider, n
         case AccountTrouble(reason=reason):
             _count_failed_read(task, now, reason=reason, told=settings.PROVIDER_PROBE_SECONDS)
         case NotFound():
-            _count_failed_read(task, now, reason="not_found", told=None)
+            pause = min(2.0 ** min(task.tries, 10), LONGEST_NOT_FOUND_SECONDS)
+            _count_failed_read(task, now, reason="not_found", told=pause)
         case _:
             task.tries, task.first_try_at = 0, None
     match reading:

@@ -36,6 +36,8 @@ LIMITS: dict[str, str | tuple[str, str]] = {
     "one_image": gettext_noop("only one image may be given"),
     "image_needed": gettext_noop("this model needs an image"),
     "image_unused": gettext_noop("this model takes no image"),
+    "cursor": gettext_noop("it must be as an earlier answer gave it"),
+    "file_id": gettext_noop("it must be the id of a file"),
     "image_type": gettext_noop("it must be a JPEG, PNG or WebP image"),
     "address": gettext_noop("it must be a public https address"),
     "not_offered": gettext_noop("this model does not offer it"),
