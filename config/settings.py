@@ -226,7 +226,7 @@ X_FRAME_OPTIONS = "DENY"
 HTTPS = PUBLIC_BASE_URL.startswith("https://")
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
 SECURE_SSL_REDIRECT = env.bool("SECURE_SSL_REDIRECT", default=HTTPS)
-SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
+SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$", r"^metrics$"]
 SECURE_HSTS_SECONDS = env.int("SECURE_HSTS_SECONDS", default=31_536_000 if HTTPS else 0)
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS
 # The largest upload is a 20 MB picture; JSON bodies have their own, smaller limit in the API.
@@ -261,6 +261,7 @@ SPECTACULAR_SETTINGS = {
 # --- Work in the background -----------------------------------------------------------------------
 
 BROKER_URL = env.str("BROKER_URL", default="")
+BROKER_VISIBILITY_TIMEOUT = env.int("BROKER_VISIBILITY_TIMEOUT", default=3600)  # Redis repeats a message
 LEASE_SECONDS = env.int("LEASE_SECONDS", default=60)  # longer than connect 5 s + read 25 s of any submit
 SUBMIT_CONNECT_SECONDS = env.float("SUBMIT_CONNECT_SECONDS", default=5.0)
 SUBMIT_READ_SECONDS = env.float("SUBMIT_READ_SECONDS", default=25.0)
@@ -278,6 +279,7 @@ PROVIDER_PROBE_SECONDS = env.int("PROVIDER_PROBE_SECONDS", default=60)
 RESULT_GIVE_UP_TRIES = env.int("RESULT_GIVE_UP_TRIES", default=8)
 RESULT_GIVE_UP_SECONDS = env.int("RESULT_GIVE_UP_SECONDS", default=150)
 QUARANTINE = env.bool("QUARANTINE", default=False)
+METRICS_TOKEN = env.str("METRICS_TOKEN", default="")  # lets a scraper on another machine read /metrics
 
 # --- Money ----------------------------------------------------------------------------------------
 
@@ -305,7 +307,7 @@ CELERY = {
     "task_default_queue": "housekeeping",
     "broker_connection_retry_on_startup": True,
     "broker_transport_options": {
-        "visibility_timeout": 3600,
+        "visibility_timeout": BROKER_VISIBILITY_TIMEOUT,
         "socket_timeout": 5,
         "socket_connect_timeout": 2,
     },

@@ -11,6 +11,7 @@ from accounts import pages as account_pages
 from billing import api as billing_api
 from billing import pages as billing_pages
 from config import error_docs, health
+from config.metrics import metrics
 from videos import api as videos_api
 from videos import files_api, hooks, pages
 
@@ -49,6 +50,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("errors/", error_docs.index, name="errors"),
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
+    path("metrics", metrics, name="metrics"),
 ]
 
 handler400 = "config.error_pages.bad_request"
