@@ -173,10 +173,10 @@ def begin_attempt(*, lease: Lease, provider: Provider, deadline: Deadline, now: 
     if attempts and _ended_unsent(task=task, last=attempts[-1].reason, now=now):
         return None
     if _waited(task, now) >= settings.SUBMIT_GIVE_UP_AFTER:
-        hours = {"seconds": int(settings.SUBMIT_GIVE_UP_AFTER)}
+        figures = {"seconds": int(settings.SUBMIT_GIVE_UP_AFTER)}
         fail(
             task=task,
-            failure=Failure(code="not_sent_in_time", params=hours),
+            failure=Failure(code="not_sent_in_time", params=figures),
             cause="not_sent_in_time",
             actor=POLICY,
             now=now,

@@ -119,11 +119,10 @@ def conclude(*, lease: Lease, provider: Provider, match: Match | None, now: date
                 now=now,
             )
         case Fate.REFUSED:
-            note_evidence(
-                task_id=task.pk, kind=EvidenceKind.LATE_ANSWER, source=provider.name,
-                reason=attempts[-1].reason, now=now,
-            )  # fmt: skip
-            fail_refused(task=task, reason=attempts[-1].reason, detail="", actor=POLICY, now=now)
+            last = attempts[-1].reason
+            kind = EvidenceKind.LATE_ANSWER
+            note_evidence(task_id=task.pk, kind=kind, source=provider.name, reason=last, now=now)
+            fail_refused(task=task, reason=last, detail="", actor=POLICY, now=now)
         case _:
             _wait_or_give_up(task, provider, now)
 
