@@ -295,9 +295,10 @@ def _by_ids(owner_id: UUID, text: str, now: Any) -> list[dict[str, Any]]:
     asked = [part for part in text.split(",") if part]
     if len(asked) > MAX_IDS:
         raise Invalid(field="ids", limit=Allowed("ids", {"n": MAX_IDS}))
-    # Two spellings of one UUID are one id; what is no id at all is told back, cut.
-    named = dict.fromkeys(canonical_client_id(part) or part[:64] for part in asked)
-    views = queries.views_of(owner_id=owner_id, client_ids=list(named))
+    # Two spellings of one UUID are one id; what is no id at all is told back, cut, and never looked for.
+    canonical = {part: canonical_client_id(part) for part in asked}
+    named = dict.fromkeys(known or part[:64] for part, known in canonical.items())
+    views = queries.views_of(owner_id=owner_id, client_ids=[known for known in canonical.values() if known])
     return [_entry(client_id, views.get(client_id), now) for client_id in named]
 
 
