@@ -128,10 +128,11 @@ def test_unknown_review_and_stuck_tasks_are_counted_as_on_the_desk(
 ):
     simulator.add_fault({"drop_after_accept": True}, times=2)
     simulator.add_fault({"status": "running"}, on="status")
-    fresh, old, stuck = (makers.submit(owner) for _ in range(3))
-    for client_id in (fresh, old, stuck):
-        set_columns(owner, client_id, next_check_at=timezone.now() - timedelta(seconds=1))
+    sent = []
+    for _ in range(3):  # one after the other, so that the first two are those whose answer is lost
+        sent.append(makers.submit(owner))
         dispatch.dispatch_due()
+    fresh, old, stuck = sent
     assert [makers.task_of(owner, client_id).state for client_id in (fresh, old, stuck)] == [
         "unknown",
         "unknown",
