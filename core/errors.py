@@ -45,13 +45,6 @@ class TooLarge(DomainError):
     status = 413
 
 
-class WrongContentType(DomainError):
-    """The body is not of a type that this address takes."""
-
-    code = "unsupported_media_type"
-    status = 415
-
-
 class Unavailable(DomainError):
     """The database cannot take requests now, and this one saved nothing."""
 

@@ -59,13 +59,6 @@ class NotAbandonable(DomainError):
     status = 409
 
 
-class FileNotFound(DomainError):
-    """The chosen file is not in the owner's cloud space. Nothing was charged."""
-
-    code = "file_not_found"
-    status = 400
-
-
 class ActionRefused(DomainError):
     """A staff action that the task's state does not allow; `reason` says why. Nothing was changed."""
 

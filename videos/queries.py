@@ -7,14 +7,14 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import Max, OuterRef, Q, QuerySet, Subquery, Sum
+from django.db.models import OuterRef, Q, QuerySet, Subquery, Sum
 
 from billing.kinds import ChargeState, Kind, charge_state
 from billing.models import Charge, Resolution, Transfer
 from tombstones.models import Claim, ClaimState
 from videos.errors import Quarantined
 from videos.models import Attempt, ProviderStatus, TaskEvent, VideoTask
-from videos.states import FINAL, State
+from videos.states import State
 
 MAX_IDS = 100  # ids in one bulk read
 
@@ -168,14 +168,6 @@ def attempts_of(task_id: UUID) -> list[Attempt]:
 
 def events_of(task_id: UUID) -> list[TaskEvent]:
     return list(TaskEvent.objects.filter(task_id=task_id).order_by("created_at", "id"))
-
-
-def last_attempt_number(task_id: UUID) -> int:
-    return Attempt.objects.filter(task_id=task_id).aggregate(last=Max("number"))["last"] or 0
-
-
-def is_final(task: VideoTask) -> bool:
-    return task.state in FINAL
 
 
 def paused_seconds(*, provider: str, now: datetime) -> float:

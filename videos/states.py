@@ -69,10 +69,6 @@ OUTCOME_CHANGES: frozenset[tuple[Outcome, Outcome]] = frozenset(
 )
 
 
-def may_change(before: State, after: State) -> bool:
-    return (before, after) in TRANSITIONS
-
-
 def sources_of(after: State) -> list[str]:
     """The states from which `after` can be reached, for a compare-and-swap."""
     return sorted(before.value for before, to in TRANSITIONS if to is after)
