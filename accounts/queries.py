@@ -2,7 +2,17 @@
 
 import hashlib
 
+from django.db.models import CharField
+
 from accounts.models import ApiToken, User
+from core.statements import CompiledQuery, Parameter
+
+# Every request of a program asks for its token.
+_TOKEN_OF_DIGEST = CompiledQuery(
+    lambda: ApiToken.objects.select_related("user").filter(
+        digest=Parameter("digest", CharField()), revoked_at__isnull=True
+    )
+)
 
 
 def digest_of_key(key: str) -> str:
@@ -16,11 +26,7 @@ def token_of_key(key: str) -> ApiToken | None:
     """
     if not key.isascii() or not key:
         return None
-    return (
-        ApiToken.objects.select_related("user")
-        .filter(digest=digest_of_key(key), revoked_at__isnull=True)
-        .first()
-    )
+    return _TOKEN_OF_DIGEST.first(digest=digest_of_key(key))
 
 
 def user_named(username: str) -> User | None:

@@ -7,7 +7,7 @@ from datetime import datetime
 from uuid import UUID
 
 from django.db import IntegrityError
-from django.db.models import F, Sum
+from django.db.models import BigIntegerField, F, Sum, UUIDField
 
 from billing.errors import (
     GoodwillStale,
@@ -20,6 +20,7 @@ from billing.models import Account, Charge, PriceVersion, Resolution, Transfer
 from billing.prices import Quote, unit_price
 from core import db
 from core.errors import Invalid
+from core.statements import CompiledUpdate, Parameter, insert
 
 MAX_TRANSFER_MICROS = 10**15  # a thousand million units: beyond it, a typing error
 
@@ -84,13 +85,20 @@ class ChargeOrder:
     token_id: UUID | None
 
 
+_AMOUNT = Parameter("amount", BigIntegerField())
+_TAKE_MONEY = CompiledUpdate(
+    lambda: Account.objects.filter(pk=Parameter("owner_id", UUIDField()), balance_micros__gte=_AMOUNT),
+    balance_micros=F("balance_micros") - _AMOUNT,
+)
+
+
 @db.transaction_required
-def charge(*, order: ChargeOrder, quote: Quote, now: datetime) -> None:
+def charge(*, order: ChargeOrder, quote: Quote, now: datetime) -> Charge:
     """Record the charge and its transfer, and take the money last, so that the account is locked briefly.
 
     Raises: InsufficientBalance; what this wrote must then be rolled back by the caller's savepoint.
     """
-    Charge.objects.create(
+    charge = Charge(
         claim_id=order.claim_id,
         owner_id=order.owner_id,
         amount_micros=quote.amount_micros,
@@ -104,6 +112,7 @@ def charge(*, order: ChargeOrder, quote: Quote, now: datetime) -> None:
         token_id=order.token_id,
         created_at=now,
     )
+    insert(charge)
     _transfer(
         kind=Kind.CHARGE,
         reference=str(order.claim_id),
@@ -114,11 +123,9 @@ def charge(*, order: ChargeOrder, quote: Quote, now: datetime) -> None:
         actor="owner",
         now=now,
     )
-    taken = Account.objects.filter(pk=order.owner_id, balance_micros__gte=quote.amount_micros).update(
-        balance_micros=F("balance_micros") - quote.amount_micros
-    )
-    if not taken:
+    if not _TAKE_MONEY.run(owner_id=order.owner_id, amount=quote.amount_micros):
         raise InsufficientBalance(price=quote.amount_micros)
+    return charge
 
 
 @db.transaction_required
@@ -292,17 +299,19 @@ def _transfer(
     now: datetime,
     note: str = "",
 ) -> None:
-    Transfer.objects.create(
-        kind=kind.value,
-        reference=reference,
-        amount_micros=amount_micros,
-        debit=legs[0].value,
-        credit=legs[1].value,
-        owner_id=owner_id,
-        charge_id=charge_id,
-        actor=actor,
-        note=note,
-        created_at=now,
+    insert(
+        Transfer(
+            kind=kind.value,
+            reference=reference,
+            amount_micros=amount_micros,
+            debit=legs[0].value,
+            credit=legs[1].value,
+            owner_id=owner_id,
+            charge_id=charge_id,
+            actor=actor,
+            note=note,
+            created_at=now,
+        )
     )
 
 

@@ -5,7 +5,19 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import Case, Count, F, Q, QuerySet, Sum, Value, When
+from django.db.models import (
+    BooleanField,
+    Case,
+    CharField,
+    Count,
+    F,
+    Q,
+    QuerySet,
+    Sum,
+    UUIDField,
+    Value,
+    When,
+)
 from django.db.models.functions import Coalesce
 
 from billing.errors import LimitReached
@@ -14,6 +26,7 @@ from billing.models import Account, Charge, PriceVersion, Resolution, Transfer
 from billing.prices import Quote
 from core import db
 from core.errors import Allowed
+from core.statements import CompiledQuery, Parameter
 from tombstones.models import ClaimState
 
 
@@ -47,11 +60,19 @@ def balance_of(owner_id: UUID) -> Balance:
     return Balance(available_micros=available, held_micros=held_micros)
 
 
+_OPEN_PRICE = CompiledQuery(
+    lambda: PriceVersion.objects.filter(
+        model=Parameter("model", CharField()),
+        resolution=Parameter("resolution", CharField()),
+        audio=Parameter("audio", BooleanField()),
+        valid_to__isnull=True,
+    )
+)
+
+
 def quote(*, model: str, resolution: str, audio: bool, seconds: int) -> Quote | None:
     """Today's price of one video, or None when this option has no price and so cannot be ordered."""
-    version = PriceVersion.objects.filter(
-        model=model, resolution=resolution, audio=audio, valid_to__isnull=True
-    ).first()
+    version = _OPEN_PRICE.first(model=model, resolution=resolution, audio=audio)
     return None if version is None else quote_at(version, seconds=seconds)
 
 
@@ -68,6 +89,9 @@ def open_prices() -> QuerySet[PriceVersion]:
     return PriceVersion.objects.filter(valid_to__isnull=True)
 
 
+_ACCOUNT = CompiledQuery(lambda: Account.objects.filter(pk=Parameter("owner_id", UUIDField())))
+
+
 @db.transaction_required
 def require_room_within_limits(
     *, owner_id: UUID, token_id: UUID | None, token_limit_micros: int | None, now: datetime
@@ -76,7 +100,7 @@ def require_room_within_limits(
 
     The charge of this request is already counted. Raises: LimitReached.
     """
-    account = Account.objects.get(pk=owner_id)
+    account = _ACCOUNT.one(owner_id=owner_id)
     if account.in_flight_limit is not None:
         in_flight = Charge.objects.filter(UNRESOLVED, owner_id=owner_id).count()
         if in_flight > account.in_flight_limit:

@@ -128,6 +128,8 @@ else:
     DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
     DATABASES["default"]["OPTIONS"] = {
         "connect_timeout": 5,
+        # For the statements of `core/statements.py` alone: the ORM's own are not bound by the server.
+        "prepare_threshold": 2,
         # lock_timeout: a request that waits longer answers 503 and says so.
         # idle_in_transaction: frees the locks of a backend whose client is gone (see design of submit).
         "options": "-c lock_timeout=10s -c idle_in_transaction_session_timeout=60s",

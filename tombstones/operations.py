@@ -7,6 +7,7 @@ from django.db import IntegrityError
 
 from core import db
 from core.ids import new_id
+from core.statements import insert
 from tombstones.models import BurialReason, Claim, ClaimState
 
 # Note [The claim comes first]
@@ -65,7 +66,7 @@ def bury(*, claim_id: UUID, reason: BurialReason, now: datetime) -> bool:
 
 def _insert(claim: Claim) -> Claim:
     try:
-        claim.save(force_insert=True)
+        insert(claim)
     except IntegrityError as error:
         if db.broken_rule(error) in TAKEN:
             raise AlreadyClaimed(claim.client_id) from error

@@ -15,13 +15,15 @@ from accounts.models import ApiToken
 from billing import operations as billing
 from billing import queries as billing_queries
 from billing.errors import InsufficientBalance, PriceChanged
-from billing.models import Account
+from billing.models import Account, Charge
 from billing.prices import Quote
 from core import db
 from core.errors import OutcomeNotKnown, Unavailable
 from core.ids import new_id
 from core.nudge import nudge
+from core.statements import insert
 from tombstones import operations as tombstones
+from tombstones.models import Claim
 from videos import endings, queries
 from videos.catalogue import get_model
 from videos.errors import IdReused, ModelUnavailable, NotAbandonable, NotCancellable, NotReceived
@@ -61,20 +63,13 @@ def submit_video(
     if known is not None:
         return _answer_known(known, request)
     queries.require_whole_memory()
-    order, quote = _judge(request, now)
+    offer = _judge(request, now)
     task_id = new_id()
     accept = partial(
-        _accept,
-        task_id=task_id,
-        owner_id=owner_id,
-        request=request,
-        order=order,
-        quote=quote,
-        token=token,
-        now=now,
+        _accept, task_id=task_id, owner_id=owner_id, request=request, offer=offer, token=token, now=now
     )
     try:
-        db.run_until_known(accept)
+        return Submitted(view=db.run_until_known(accept), is_new=True)
     except tombstones.AlreadyClaimed:
         pass  # somebody else's, or our own whose answer was lost: the claim says which
     except db.NothingSaved as error:
@@ -113,19 +108,35 @@ def _answer_known(view: TaskView, request: VideoRequest) -> Submitted:
     return Submitted(view=view, is_new=False)
 
 
-def _judge(request: VideoRequest, now: datetime) -> tuple[Order, Quote]:
+@dataclass(frozen=True, kw_only=True)
+class Offer:
+    """A new request judged: the order, its price, and how its provider stands."""
+
+    order: Order
+    quote: Quote
+    status: ProviderStatus | None
+
+    @property
+    def alarm(self) -> queries.Alarm | None:
+        status = self.status
+        if status is None or status.alarm is None or status.alarm_since is None:
+            return None
+        return queries.Alarm(reason=status.alarm, since=status.alarm_since)
+
+
+def _judge(request: VideoRequest, now: datetime) -> Offer:
     """Everything that may refuse a new id before a row exists."""
     order, quote = _quote(request)
     if request.max_price_micros is not None and request.max_price_micros < quote.amount_micros:
         raise PriceChanged(old=request.max_price_micros, new=quote.amount_micros)
-    status = ProviderStatus.objects.filter(provider=order.spec.provider).first()
+    status = queries.status_of(order.spec.provider)
     billing_queries.require_room_at_provider(
         provider=order.spec.provider,
         limit_micros=status.daily_spend_limit_micros if status else None,
         price=quote.amount_micros,
         now=now,
     )
-    return order, quote
+    return Offer(order=order, quote=quote, status=status)
 
 
 def _quote(request: VideoRequest) -> tuple[Order, Quote]:
@@ -147,20 +158,22 @@ def _accept(
     task_id: UUID,
     owner_id: UUID,
     request: VideoRequest,
-    order: Order,
-    quote: Quote,
+    offer: Offer,
     token: ApiToken | None,
     now: datetime,
-) -> None:
-    """Claim, task, charge, money: together or not at all. Raises: AlreadyClaimed, LimitReached."""
-    tombstones.insert_claim(claim_id=task_id, owner_id=owner_id, client_id=request.client_id, now=now)
-    new_task = partial(
-        _insert_task, task_id=task_id, owner_id=owner_id, request=request, order=order, now=now
-    )
+) -> TaskView:
+    """Claim, task, charge, money: together or not at all; what is committed, as it is then.
+
+    Raises: AlreadyClaimed, LimitReached.
+    """
+    order, quote = offer.order, offer.quote
+    claim = tombstones.insert_claim(claim_id=task_id, owner_id=owner_id, client_id=request.client_id, now=now)
+    new_task = partial(_insert_task, claim=claim, request=request, offer=offer, now=now)
+    charge: Charge | None = None
     try:
         with db.savepoint():
-            new_task(state=State.SUBMITTING, next_check_at=now)
-            billing.charge(
+            task = new_task(state=State.SUBMITTING, next_check_at=now)
+            charge = billing.charge(
                 order=billing.ChargeOrder(
                     claim_id=task_id,
                     owner_id=owner_id,
@@ -186,24 +199,21 @@ def _accept(
             "price_micros": quote.amount_micros,
             "balance_micros": min(account.balance_micros if account else 0, quote.amount_micros - 1),
         }
-        new_task(state=State.FAILED, finished_at=now, error_code="insufficient_balance", error_params=figures)
-        return
-    nudge("videos.tasks.dispatch_due")
+        task = new_task(
+            state=State.FAILED, finished_at=now, error_code="insufficient_balance", error_params=figures
+        )
+    else:
+        nudge("videos.tasks.dispatch_due")
+    return queries.new_view(claim=claim, task=task, prompt=request.prompt, charge=charge, alarm=offer.alarm)
 
 
 def _insert_task(
-    *,
-    task_id: UUID,
-    owner_id: UUID,
-    request: VideoRequest,
-    order: Order,
-    state: State,
-    now: datetime,
-    **fields: Any,
-) -> None:
+    *, claim: Claim, request: VideoRequest, offer: Offer, state: State, now: datetime, **fields: Any
+) -> VideoTask:
+    order = offer.order
     task = VideoTask(
-        claim_id=task_id,
-        owner_id=owner_id,
+        claim=claim,
+        owner_id=claim.owner_id,
         client_id=request.client_id,
         request_hash=request.request_hash,
         provider=order.spec.provider,
@@ -213,21 +223,24 @@ def _insert_task(
         aspect_ratio=order.aspect_ratio,
         audio=order.audio,
         seed=order.seed,
-        state=state,
+        state=state.value,
         created_at=now,
         entered_state_at=now,
-        paused_seconds_before=queries.paused_seconds(provider=order.spec.provider, now=now),
+        paused_seconds_before=queries.paused_seconds_of(offer.status, now=now),
         **fields,
     )
-    task.save(force_insert=True)
-    Payload(task=task, prompt=request.prompt, request=dict(request.fields)).save(force_insert=True)
-    TaskEvent.objects.create(
-        task_id=task_id,
-        to_state=state,
-        cause=fields.get("error_code", "submitted"),
-        actor=OWNER,
-        created_at=now,
+    insert(task)
+    insert(Payload(task=task, prompt=request.prompt, request=dict(request.fields)))
+    insert(
+        TaskEvent(
+            task_id=task.pk,
+            to_state=state.value,
+            cause=fields.get("error_code", "submitted"),
+            actor=OWNER,
+            created_at=now,
+        )
     )
+    return task
 
 
 @db.durable

@@ -7,10 +7,11 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import OuterRef, Q, QuerySet, Subquery, Sum
+from django.db.models import CharField, OuterRef, Q, QuerySet, Subquery, Sum, UUIDField
 
 from billing.kinds import ChargeState, Kind, charge_state
 from billing.models import Charge, Resolution, Transfer
+from core.statements import CompiledQuery, Parameter
 from tombstones.models import Claim, ClaimState
 from videos.errors import Quarantined
 from videos.models import Attempt, ProviderStatus, TaskEvent, VideoTask
@@ -70,7 +71,8 @@ def _with_everything(claims: QuerySet[Claim]) -> QuerySet[Claim]:
         .values("sum")
     )
     alarms = ProviderStatus.objects.filter(provider=OuterRef("task__provider"), alarm__isnull=False)
-    return claims.select_related("task__payload", "charge__resolution").annotate(
+    related = claims.select_related("task__payload", "charge__resolution").defer("task__payload__request")
+    return related.annotate(
         goodwill_micros=Subquery(goodwill),
         alarm=Subquery(alarms.values("alarm")[:1]),
         alarm_since=Subquery(alarms.values("alarm_since")[:1]),
@@ -92,9 +94,33 @@ def _view(claim: Any) -> TaskView:
     )
 
 
+def new_view(
+    *, claim: Claim, task: VideoTask, prompt: str, charge: Charge | None, alarm: Alarm | None
+) -> TaskView:
+    """The view of rows that this transaction inserts, without reading them back."""
+    return TaskView(
+        claim=claim,
+        task=task,
+        prompt=prompt,
+        charge=charge,
+        resolution=None,
+        goodwill_micros=0,
+        alarm=alarm,
+    )
+
+
+_CLAIM_OF_ID = CompiledQuery(
+    lambda: _with_everything(
+        Claim.objects.filter(
+            owner_id=Parameter("owner_id", UUIDField()), client_id=Parameter("client_id", CharField())
+        )
+    )
+)
+
+
 def view_of(*, owner_id: UUID, client_id: str) -> TaskView | None:
     """The owner's id with its task and money; None for an unseen id and for a stranger's alike."""
-    claim = _with_everything(Claim.objects.filter(owner_id=owner_id, client_id=client_id)).first()
+    claim = _CLAIM_OF_ID.first(owner_id=owner_id, client_id=client_id)
     return None if claim is None else _view(claim)
 
 
@@ -172,7 +198,19 @@ def events_of(task_id: UUID) -> list[TaskEvent]:
 
 def paused_seconds(*, provider: str, now: datetime) -> float:
     """How long in total we could not send to a provider, a present alarm included. Seconds."""
-    status = ProviderStatus.objects.filter(provider=provider).first()
+    return paused_seconds_of(status_of(provider), now=now)
+
+
+_STATUS = CompiledQuery(lambda: ProviderStatus.objects.filter(provider=Parameter("provider", CharField())))
+
+
+def status_of(provider: str) -> ProviderStatus | None:
+    """What we know of a provider as a whole; None for one that never had an alarm or a limit."""
+    return _STATUS.first(provider=provider)
+
+
+def paused_seconds_of(status: ProviderStatus | None, *, now: datetime) -> float:
+    """The same from a status that was read already. Seconds."""
     if status is None:
         return 0.0
     current = (now - status.alarm_since).total_seconds() if status.alarm_since else 0.0

@@ -51,13 +51,11 @@ def states_of(owner: makers.Owner, ids: list[str]) -> list[str]:
 def accept_arguments(owner: makers.Owner, client_id: str) -> dict[str, Any]:
     """What `submit_video` gives to its transaction, once its look-up has seen nothing."""
     request = read_request(makers.order(id=client_id))
-    order, quote = operations._judge(request, timezone.now())
     return {
         "task_id": new_id(),
         "owner_id": owner.id,
         "request": request,
-        "order": order,
-        "quote": quote,
+        "offer": operations._judge(request, timezone.now()),
         "token": None,
         "now": timezone.now(),
     }

@@ -1,5 +1,6 @@
 """Workers, owners, support and providers decide about one task at once: one of them does, exactly once."""
 
+import threading
 import time
 from datetime import timedelta
 from typing import Any
@@ -15,6 +16,7 @@ from files.models import StoredFile
 from tests import makers
 from tests.concurrency.books import assert_books_balance
 from tests.concurrency.racing import (
+    PATIENCE_SECONDS,
     Call,
     Held,
     body_of,
@@ -185,18 +187,25 @@ def test_of_cancel_and_dispatch_either_nothing_is_sent_or_nothing_is_cancelled(
 ) -> None:
     ids = submit_many(owner, 40, model=makers.BLIND_MODEL)  # a contract without cancellation: yes or no
 
+    under_way = threading.Event()  # neither side always comes first
+
     def cancel_all() -> list[str]:
         done = []
         for client_id in reversed(ids):
-            time.sleep(0.01)  # neither side always comes first
             try:
                 assert cancel(owner, client_id).is_done
             except NotCancellable:
                 continue
             done.append(client_id)
+            under_way.set()
+            time.sleep(0.01)
         return done
 
-    _, cancelled = race_to_success(lambda: dispatch.dispatch_provider("fal_blind"), cancel_all)
+    def send_all() -> None:
+        assert under_way.wait(PATIENCE_SECONDS)
+        dispatch.dispatch_provider("fal_blind")
+
+    _, cancelled = race_to_success(send_all, cancel_all)
     assert isinstance(cancelled, list)
     for client_id in ids:
         task = makers.task_of(owner, client_id)

@@ -67,6 +67,35 @@ def broker_at(port: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[nudge.Door
     monkeypatch.undo()
 
 
+class Listening:
+    """Stands where the Celery app is and notes the bells."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[str, dict[str, Any]]] = []
+
+    def send_task(self, name: str, *, kwargs: dict[str, Any], **_: Any) -> None:
+        self.heard.append((name, kwargs))
+
+
+def test_bells_of_one_moment_are_one_and_a_later_commit_has_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    broker, bell = Listening(), nudge.Doorbell()
+    monkeypatch.setattr(nudge, "current_app", broker)
+    monkeypatch.setattr(nudge, "GATHER_SECONDS", 0.2)
+    for _ in range(100):
+        bell.ring("videos.tasks.dispatch_due", {})
+    bell.ring("videos.tasks.poll_due", {"number": 1})
+    bell.ring("videos.tasks.poll_due", {"number": 2})
+    assert bell.drain(10)
+    assert broker.heard == [
+        ("videos.tasks.dispatch_due", {}),
+        ("videos.tasks.poll_due", {"number": 1}),
+        ("videos.tasks.poll_due", {"number": 2}),
+    ]
+    bell.ring("videos.tasks.dispatch_due", {})
+    assert bell.drain(10)
+    assert len(broker.heard) == 4
+
+
 def post_timed(owner: makers.Owner, number: int) -> tuple[list[str], float]:
     """Ids that were accepted, and how long the slowest took in seconds."""
     ids, slowest = [], 0.0
@@ -108,6 +137,7 @@ def test_without_a_broker_a_request_is_as_quick_and_the_bell_is_skipped_for_a_wh
 ) -> None:
     owner = makers.make_owner()
     usual_ids, usual = post_timed(owner, 4)
+    assert nudge.doorbell.drain(10)  # its bells are not to be rung at the broker below
     with broker_at(free_port(), monkeypatch) as bell:
         first, slowest = post_timed(owner, 1)
         assert bell.drain(10)
