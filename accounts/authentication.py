@@ -1,5 +1,7 @@
 """Who is asking: an API token of a program, or the session cookie of a page."""
 
+import structlog
+from django.db import OperationalError
 from django.http import HttpRequest
 from rest_framework.authentication import BaseAuthentication, SessionAuthentication
 from rest_framework.exceptions import AuthenticationFailed
@@ -9,6 +11,7 @@ from accounts import operations, queries
 from accounts.models import ApiToken, User
 
 KEYWORD = "Token"
+log = structlog.get_logger(__name__)
 
 
 class TokenAuthentication(BaseAuthentication):
@@ -22,7 +25,10 @@ class TokenAuthentication(BaseAuthentication):
         token = queries.token_of_key(key.strip())
         if token is None or not token.user.is_active:
             raise AuthenticationFailed("This token is not valid.", code="token_invalid")
-        operations.note_token_use(token=token)
+        try:
+            operations.note_token_use(token=token)
+        except OperationalError as busy:  # a nicety, never worth an answer: the next request notes it
+            log.warning("token_use_not_noted", error=str(busy)[:200])
         return token.user, token
 
     def authenticate_header(self, request: Request) -> str:

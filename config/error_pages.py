@@ -3,6 +3,9 @@
 Programs get a problem document under `/api/`, people a page in both languages.
 """
 
+import sys
+
+from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.template import loader
 
@@ -31,7 +34,16 @@ def server_error(request: HttpRequest) -> HttpResponse:
     """Nobody caught this. Whether an order was kept is not known, so a program is told to ask again."""
     if request.path.startswith("/api/"):
         return problem(request, status=500, message=describe_refusal("internal_error"))
+    if isinstance(sys.exc_info()[1], OperationalError | InterfaceError):
+        return unavailable(request)
     return _page(request, "500.html", 500)
+
+
+def unavailable(request: HttpRequest) -> HttpResponse:
+    """The database did not answer, or somebody held a lock for longer than a page waits."""
+    response = _page(request, "503.html", 503)
+    response["Retry-After"] = "2"
+    return response
 
 
 def too_many_requests(request: HttpRequest) -> HttpResponse:

@@ -23,7 +23,7 @@ from core import db
 from files.models import StoredObject
 from videos.desk_queues import queue_condition
 from videos.engine.leases import WORK
-from videos.models import Attempt, OrphanJob, ProviderStatus, VideoTask, WebhookCall
+from videos.models import Attempt, OrphanJob, ProviderStatus, Sweep, VideoTask, WebhookCall
 from videos.providers.registry import provider_names
 from videos.states import FINAL
 
@@ -152,6 +152,12 @@ class _Reading(Collector):
         return alarm, since
 
     def _housekeeping(self) -> Iterable[Metric]:
+        swept = Sweep.objects.aggregate(last=Min("ended_at"))["last"]
+        yield GaugeMetricFamily(
+            "oncereel_sweeper_lag_seconds",
+            "How long ago housekeeping last ran to its end; 0 before it ever did.",
+            value=self._age(swept),
+        )
         objects = dead_objects().aggregate(count=Count("pk"), oldest=Min("dead_at"))
         for name, help_text, value in (
             ("oncereel_dead_objects", "Stored keys whose bytes are to be removed.", objects["count"]),

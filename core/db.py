@@ -166,7 +166,7 @@ def run_until_saved(function: Callable[[], R]) -> R:
 
 @contextmanager
 def commit_in_doubt() -> Iterator[None]:
-    """Around a change and the reads that tell of it: a connection lost in here may be lost after the COMMIT.
+    """Around a change: a connection lost in here may be lost after the COMMIT.
 
     Raises: OutcomeNotKnown, as "nothing was saved" could be untrue.
     """
@@ -176,6 +176,18 @@ def commit_in_doubt() -> Iterator[None]:
         if connection_lost(error):
             raise OutcomeNotKnown from error
         raise
+
+
+@contextmanager
+def change_committed() -> Iterator[None]:
+    """Around the reads that tell of a committed change: whatever refuses them, the change is kept.
+
+    Raises: OutcomeNotKnown, as "nothing was saved" would be untrue.
+    """
+    try:
+        yield
+    except (OperationalError, InterfaceError) as error:
+        raise OutcomeNotKnown from error
 
 
 def connection_lost(error: DatabaseError | InterfaceError) -> bool:

@@ -4,7 +4,7 @@ For the few that every request runs: there, building the SQL costs Django severa
 needs to answer. The ORM stays the source of the SQL, so a changed model changes the statement.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from types import SimpleNamespace
@@ -113,12 +113,22 @@ class CompiledUpdate:
 
     def run(self, **values: Any) -> int:
         """How many rows were changed."""
-        statement = self._statements.get(connection.vendor)
-        if statement is None:
-            statement = self._statements[connection.vendor] = self._compile()
+        statement = self._statement()
         with _cursor() as cursor:
             cursor.execute(statement.sql, statement.bind(values))
             return int(cursor.rowcount)
+
+    def run_many(self, rows: Sequence[dict[str, Any]]) -> None:
+        """Run once for each of `rows`, in one exchange with the database."""
+        statement = self._statement()
+        with _cursor() as cursor:
+            cursor.executemany(statement.sql, [statement.bind(row) for row in rows])
+
+    def _statement(self) -> Statement:
+        statement = self._statements.get(connection.vendor)
+        if statement is None:
+            statement = self._statements[connection.vendor] = self._compile()
+        return statement
 
     def _compile(self) -> Statement:
         queryset = self._build()

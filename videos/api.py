@@ -224,9 +224,10 @@ class VideoCancel(VideosApi):
                 done = operations.cancel(
                     owner_id=owner_id, client_id=view.claim.client_id, now=timezone.now()
                 )
-                after = view_or_404(request, client_id)
         except NotCancellable:
             return _conflict(request, view_or_404(request, client_id), "not_cancellable")
+        with db.change_committed():
+            after = view_or_404(request, client_id)
         if after.is_buried:
             return gone(request, after)
         document = presentation.represent_task(after, timezone.now())

@@ -1,6 +1,7 @@
 """The door for call-backs."""
 
 import structlog
+from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt
@@ -17,7 +18,7 @@ log = structlog.get_logger(__name__)
 @require_POST
 def receive(request: HttpRequest, provider: str, key: str) -> HttpResponse:
     """2xx for what is stored or known, 404 for a key that is not ours, 401/400/413 for what is not
-    believed.
+    believed, 503 for what could not be stored.
     """
     announced = request.META.get("CONTENT_LENGTH") or "0"
     if not announced.isdigit() or int(announced) > webhooks.MAX_CALL_BYTES:
@@ -35,6 +36,9 @@ def receive(request: HttpRequest, provider: str, key: str) -> HttpResponse:
     except WebhookRefused as refused:
         log.warning("webhook_refused", provider=provider, reason=refused.reason)
         return _refuse(refused.status, refused.reason)
+    except (OperationalError, InterfaceError) as error:  # not stored, so the provider has to call again
+        log.error("database_unavailable", error=str(error)[:200])
+        return _refuse(503, "unavailable")
     return JsonResponse({"received": True})
 
 

@@ -300,6 +300,16 @@ class OrphanJob(models.Model):
         return self.upstream_id
 
 
+class Sweep(models.Model):
+    """When housekeeping last ran to its end: one row, written by every run."""
+
+    name = models.CharField(primary_key=True, max_length=16)
+    ended_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.name} at {self.ended_at}"
+
+
 class ProviderStatus(models.Model):
     """Whether we can send to a provider now, and how long in total we could not."""
 

@@ -9,8 +9,6 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from django.db import InterfaceError, OperationalError
-
 from accounts.models import ApiToken
 from billing import operations as billing
 from billing import queries as billing_queries
@@ -87,10 +85,8 @@ def _view_of_claimed(*, owner_id: UUID, client_id: str) -> TaskView:
 
     Raises: OutcomeNotKnown when it cannot be read: something was saved, so "nothing was" would be untrue.
     """
-    try:
+    with db.change_committed():
         view = queries.view_of(owner_id=owner_id, client_id=client_id)
-    except (OperationalError, InterfaceError) as error:
-        raise OutcomeNotKnown from error
     if view is None:
         raise OutcomeNotKnown
     return view

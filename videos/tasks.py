@@ -3,6 +3,7 @@
 from celery import shared_task
 from django.utils import timezone
 
+from core import db
 from core.nudge import nudge
 from videos.engine import dispatch, late, polling, results, sweeping, unknowns
 
@@ -34,3 +35,4 @@ def check_unknown_due() -> None:
 def sweep() -> None:
     sweeping.sweep(now=timezone.now())
     late.follow_late_jobs()
+    sweeping.note_sweep(now=db.now())

@@ -4,12 +4,14 @@ import json
 from typing import Any
 
 import pytest
+from django.db import OperationalError
 from django.test import Client
 
 from core.ids import new_id, webhook_key
 from tests import makers
 from tests.api.answers import nothing_changes
 from tests.makers import Owner
+from videos.engine import webhooks
 from videos.models import WebhookCall
 
 pytestmark = pytest.mark.django_db
@@ -75,3 +77,13 @@ def test_a_body_over_the_limit_is_413_before_anything_else(sent: str):
 
 def test_only_a_post_is_taken():
     assert Client().get(f"/hooks/fal/{'0' * 64}").status_code == 405
+
+
+def test_a_call_that_cannot_be_stored_is_503_so_that_it_comes_again(
+    sent: str, monkeypatch: pytest.MonkeyPatch
+):
+    def away(**_: Any) -> None:
+        raise OperationalError("the database is away")
+
+    monkeypatch.setattr(webhooks, "receive_call", away)
+    assert_refused(call("fal", sent), 503)

@@ -18,13 +18,14 @@ from tests import makers
 from tests.architecture.test_docs import names, rows
 from tests.makers import Owner
 from tests.simulator_process import SimulatorProcess
-from videos.engine import alarms, dispatch
-from videos.models import Attempt, OrphanJob, VideoTask, WebhookCall
+from videos import tasks
+from videos.engine import alarms, dispatch, sweeping
+from videos.models import Attempt, OrphanJob, Sweep, VideoTask, WebhookCall
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 ANYWHERE = "203.0.113.9"
-QUERIES = 8  # one more, for the database's clock, where no test sets it
+QUERIES = 9  # one more, for the database's clock, where no test sets it
 LABELS = ("work", "provider")
 PROVIDERS = ("fal", "fal_blind")
 
@@ -66,7 +67,7 @@ def test_the_documentation_lists_every_gauge():
     alarms.raise_alarm(provider="fal", source="submit", reason="forbidden", now=NOW)  # one is shown only then
     documented = [gauge for cells in rows("Metrics") for gauge in names(cells[0])]
     assert sorted(documented) == sorted({key[0] for key in scrape()})
-    assert len(documented) == 14
+    assert len(documented) == 15
 
 
 def test_due_tasks_are_counted_by_work_and_provider_and_a_lease_is_not_due(
@@ -214,8 +215,9 @@ def test_no_query_reads_a_whole_table_of_what_has_ended(clock: datetime):
         for query in captured:
             cursor.execute(f"EXPLAIN {query['sql']}")
             plans.append("\n".join(line for (line,) in cursor.fetchall()))
-    of_ended = [plan for plan in plans if "providerstatus" not in plan and "orphanjob" not in plan]
-    assert len(of_ended) == QUERIES - 2
+    few = ("providerstatus", "orphanjob", "videos_sweep")
+    of_ended = [plan for plan in plans if not any(table in plan for table in few)]
+    assert len(of_ended) == QUERIES - 3
     indexes = [set(re.findall(r"using (\w+)|Index Scan on (\w+)", plan)) for plan in of_ended]
     assert [{name for pair in found for name in pair if name} for found in indexes] == [
         {"videos_task_due"},
@@ -286,3 +288,13 @@ def test_it_is_only_read():
 def test_a_scrape_without_https_is_not_sent_elsewhere(settings: Any):
     settings.SECURE_SSL_REDIRECT = True
     assert Client().get("/metrics").status_code == 200
+
+
+def test_the_sweepers_lag_is_the_time_since_a_whole_run_ended(clock: datetime):
+    assert scrape()["oncereel_sweeper_lag_seconds",] == 0
+    for seconds in (900, 42):
+        sweeping.note_sweep(now=clock - timedelta(seconds=seconds))
+        assert scrape()["oncereel_sweeper_lag_seconds",] == seconds
+    tasks.sweep()
+    assert scrape()["oncereel_sweeper_lag_seconds",] == 0
+    assert Sweep.objects.count() == 1

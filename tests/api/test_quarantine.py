@@ -1,5 +1,6 @@
 """QUARANTINE=true, after a backup was restored: nobody is told "not received" by a memory with holes."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -51,16 +52,13 @@ def test_a_strangers_id_is_put_off_like_an_unseen_one(known: dict[str, Any]):
     assert_problem(stranger.api.post(f"/api/videos/{known['id']}/abandon"), 503, "quarantine")
 
 
-def test_a_known_id_is_answered_as_ever(owner: Owner, simulator: Any, known: dict[str, Any]):
+def test_a_known_id_is_answered_as_ever(owner: Owner, known: dict[str, Any]):
     again = makers.post(owner, known)
     assert (again.status_code, again["Idempotent-Replayed"]) == (200, "true")
     assert makers.get(owner, known["id"]).json()["state"] == "submitting"
     refused = assert_problem(owner.api.post(f"/api/videos/{known['id']}/abandon"), 409, "not_abandonable")
     assert refused["charge"] == charged(owner, "4.160000")
     assert_problem(makers.post(owner, {**known, "prompt": "another"}), 422, "id_reused")
-    makers.work()
-    assert makers.get(owner, known["id"]).json()["state"] == "completed"
-    assert simulator.count() == 1
 
 
 def test_a_deleted_id_stays_gone_and_fencing_an_abandoned_one_again_is_the_same(
@@ -85,3 +83,34 @@ def test_a_read_of_many_ids_tells_each_unseen_one_apart(owner: Owner, known: dic
     settings.QUARANTINE = False
     _, second = owner.api.get(path).json()["results"]
     assert (second["code"], second["charge"]) == ("not_received", NOTHING_CHARGED)
+
+
+def test_what_waits_is_not_sent_as_it_may_have_been_sent_after_the_backup(
+    owner: Owner, simulator: Any, known: dict[str, Any], settings: Any
+):
+    makers.work()
+    assert (simulator.posts(), makers.task_of(owner, known["id"]).state) == (0, "submitting")
+    settings.QUARANTINE = False
+    makers.work()
+    assert (simulator.posts(), makers.task_of(owner, known["id"]).state) == (1, "completed")
+
+
+def test_an_unknown_task_is_not_given_up_by_a_memory_with_holes(owner: Owner, simulator: Any, settings: Any):
+    client_id = makers.submit(owner, model=makers.BLIND_MODEL, prompt="a cat [sim: drop_after_accept]")
+    makers.work()
+    makers.age([client_id], first_unclear_at=timedelta(days=3))
+    settings.QUARANTINE = True
+    makers.work()
+    assert makers.task_of(owner, client_id).state == "unknown"
+    settings.QUARANTINE = False
+    makers.work()
+    assert makers.task_of(owner, client_id).error_code == "time_limit"
+
+
+def test_what_runs_is_followed_to_its_end(owner: Owner, simulator: Any, settings: Any):
+    client_id = makers.submit(owner)
+    makers.make_due()
+    makers.work_once()
+    settings.QUARANTINE = True
+    makers.work()
+    assert makers.task_of(owner, client_id).state == "completed"

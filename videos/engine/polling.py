@@ -9,14 +9,17 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any, cast
 
 import structlog
 from asgiref.sync import async_to_sync, sync_to_async
 from django.conf import settings
+from django.db.models import UUIDField
 
 from core import db
 from core.http import HttpRequest, ReadClient, ReadFailed
 from core.nudge import nudge
+from core.statements import CompiledUpdate, Parameter
 from videos.catalogue import get_model
 from videos.endings import Failure, Overtaken, fail
 from videos.engine import alarms
@@ -47,6 +50,8 @@ from videos.states import Outcome, Phase
 log = structlog.get_logger(__name__)
 
 READ_AT_ONCE = 100  # status reads in flight of one run
+# A status takes milliseconds, and the pool looks at all its connections for every request.
+READ_CONNECTIONS = 32
 READ_SECONDS = 20.0  # well within a lease, so that a hanging provider cannot outlive it
 LONGEST_NOT_FOUND_SECONDS = 300.0  # an id the provider does not know is asked for ever more rarely
 MAX_UPSTREAM_QUEUE = 2**31 - 1
@@ -102,7 +107,7 @@ def job_of(attempt: Attempt) -> Job:
 
 
 async def _read_all(work: list[RunningTask], provider: Provider) -> None:
-    async with ReadClient(total_seconds=READ_SECONDS) as client:
+    async with ReadClient(total_seconds=READ_SECONDS, max_connections=READ_CONNECTIONS) as client:
         readings = await asyncio.gather(*(_read_one(item, provider, client) for item in work))
     await sync_to_async(record_readings)(work=work, readings=readings, provider=provider)
 
@@ -226,19 +231,30 @@ def _count_failed_read(task: VideoTask, now: datetime, *, reason: str, told: flo
     log.info("status_not_read", task_id=str(task.pk), reason=reason)
 
 
+_OF_A_READING = ("next_check_at", "tries", "first_try_at", "phase", "queue_position", "progress")
+_GO_ON = CompiledUpdate(
+    lambda: VideoTask.objects.filter(
+        pk=Parameter("id", UUIDField()), lease_token=Parameter("lease_token", UUIDField())
+    ),
+    lease_token=None,
+    lease_until=None,
+    **{name: Parameter(name, cast(Any, VideoTask._meta.get_field(name))) for name in _OF_A_READING},
+)
+
+
 @db.transaction
 def _write_going_on(items: Sequence[RunningTask]) -> None:
-    """Write many tasks that go on in one statement, and let go of their leases. Stale ones change nothing."""
-    for item in items:
-        item.task.lease_token, item.task.lease_until = None, None
-    for token in {item.lease.token for item in items}:
-        VideoTask.objects.filter(lease_token=token).bulk_update(
-            [item.task for item in items if item.lease.token == token],
-            fields=[
-                *("next_check_at", "lease_token", "lease_until", "tries", "first_try_at"),
-                *("phase", "queue_position", "progress"),
-            ],
-        )
+    """Write many tasks that go on at once, and let go of their leases. Stale ones change nothing."""
+    _GO_ON.run_many(
+        [
+            {
+                "id": item.task.pk,
+                "lease_token": item.lease.token,
+                **{name: getattr(item.task, name) for name in _OF_A_READING},
+            }
+            for item in sorted(items, key=lambda item: item.task.pk)
+        ]
+    )
 
 
 def cancelled_failure(task: VideoTask) -> Failure:

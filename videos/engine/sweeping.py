@@ -7,13 +7,14 @@ import structlog
 from core import db
 from videos import deletion
 from videos.engine import results
-from videos.models import VideoTask
+from videos.models import Sweep, VideoTask
 from videos.states import FINAL, State
 from videos.time_limits import max_age_seconds
 
 log = structlog.get_logger(__name__)
 
 SWEPT_AT_ONCE = 200
+SWEEP = "sweep"  # the one row of `Sweep`
 
 
 @db.durable
@@ -24,6 +25,12 @@ def sweep(*, now: datetime) -> None:
     left_over = VideoTask.objects.filter(delete_requested_at__isnull=False, state__in=FINAL)
     for task_id in left_over.values_list("pk", flat=True)[:SWEPT_AT_ONCE]:
         deletion.bury_one_left_over(task_id=task_id, now=now)
+
+
+@db.durable
+def note_sweep(*, now: datetime) -> None:
+    """Remember that a whole run of housekeeping has ended; `/metrics` tells how long ago."""
+    Sweep.objects.update_or_create(name=SWEEP, defaults={"ended_at": now})
 
 
 @db.durable

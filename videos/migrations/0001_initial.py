@@ -68,6 +68,13 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
+            name='Sweep',
+            fields=[
+                ('name', models.CharField(max_length=16, primary_key=True, serialize=False)),
+                ('ended_at', models.DateTimeField()),
+            ],
+        ),
+        migrations.CreateModel(
             name='VideoTask',
             fields=[
                 ('claim', models.OneToOneField(db_column='id', on_delete=django.db.models.deletion.PROTECT, primary_key=True, related_name='task', serialize=False, to='tombstones.claim')),
