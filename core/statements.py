@@ -6,15 +6,13 @@ needs to answer. The ORM stays the source of the SQL, so a changed model changes
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from copy import copy
-from types import SimpleNamespace
 from typing import Any, Generic, TypeVar
 
 import psycopg
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
 from django.db.models import Expression, Field, Model, QuerySet
-from django.db.models.query import ModelIterable
+from django.db.models.base import ModelState
 from django.db.models.sql import InsertQuery, UpdateQuery
 
 M = TypeVar("M", bound=Model)
@@ -85,23 +83,63 @@ class CompiledQuery(Generic[M]):
 
 class _Plan(Generic[M]):
     def __init__(self, queryset: QuerySet[M]) -> None:
-        compiler = queryset.query.get_compiler(queryset.db)
+        compiler: Any = queryset.query.get_compiler(queryset.db)
         self._statement = Statement(*compiler.as_sql())
-        self._converters = compiler.get_converters([row[0] for row in compiler.select[: compiler.col_count]])
-        self._compiler, self._db = compiler, queryset.db
+        columns = [row[0] for row in compiler.select[: compiler.col_count]]
+        self._converters = compiler.get_converters(columns)
+        self._maker = _Maker(compiler.select, compiler.klass_info)
+        self._annotations = compiler.annotation_col_map
 
     def run(self, values: dict[str, Any]) -> list[M]:
         with _cursor() as cursor:
             cursor.execute(self._statement.sql, self._statement.bind(values))
             rows = cursor.fetchall()
-        # From rows to models in Django's own way, with a compiler that has nothing left to do.
-        compiler: Any = copy(self._compiler)
-        compiler.connection = connection
-        compiler.execute_sql = lambda *_, **__: [rows]
-        compiler.get_converters = lambda _: self._converters
-        query = SimpleNamespace(get_compiler=lambda using: compiler)
-        queryset: Any = SimpleNamespace(db=self._db, query=query, _known_related_objects={})
-        return list(ModelIterable(queryset))
+        return [self._make(list(row)) for row in rows]
+
+    def _make(self, row: list[Any]) -> M:
+        for position, (converters, expression) in self._converters.items():
+            for convert in converters:
+                row[position] = convert(row[position], expression, connection)
+        made: M = self._maker.make(row)
+        for name, position in self._annotations.items():
+            setattr(made, name, row[position])
+        return made
+
+
+class _Maker:
+    """Makes a model's instance, and those that it is joined with, out of a row.
+
+    Django's own way calls the constructor, which costs more than the whole statement; it does nothing for
+    rows that come from the database but to set these attributes. The project has no signals to send.
+    """
+
+    def __init__(self, select: list[Any], found: dict[str, Any]) -> None:
+        self._model = found["model"]
+        columns = found["select_fields"]
+        self._names = [select[position][0].target.attname for position in columns]
+        self._begin, self._end = columns[0], columns[-1] + 1
+        if columns != list(range(self._begin, self._end)):
+            raise TypeError(f"the columns of {self._model.__name__} do not lie together")
+        self._key = self._begin + self._names.index(self._model._meta.pk.attname)
+        self._joined = [
+            (_Maker(select, other), other["local_setter"], other["remote_setter"])
+            for other in found.get("related_klass_infos", [])
+        ]
+
+    def make(self, row: list[Any]) -> Any:
+        """The instance; None where the join found no row."""
+        if row[self._key] is None:
+            return None
+        made = self._model.__new__(self._model)
+        made.__dict__.update(zip(self._names, row[self._begin : self._end], strict=True))
+        made._state = ModelState()
+        made._state.adding, made._state.db = False, connection.alias
+        for maker, set_here, set_there in self._joined:
+            other = maker.make(row)
+            set_here(made, other)
+            if other is not None:
+                set_there(other, made)
+        return made
 
 
 class CompiledUpdate:
@@ -159,7 +197,13 @@ def insert(row: Model) -> None:
 
 @contextmanager
 def _cursor() -> Iterator[CursorWrapper]:
-    with connection.cursor() as cursor:
-        if connection.vendor == "postgresql":
-            cursor.cursor = psycopg.Cursor(connection.connection)
-        yield cursor
+    if connection.vendor == "postgresql":
+        connection.close_if_health_check_failed()
+        connection.ensure_connection()
+        with connection.wrap_database_errors:
+            bound = psycopg.Cursor(connection.connection)
+        with connection._prepare_cursor(bound) as cursor:  # type: ignore[attr-defined]  # missing in the stubs
+            yield cursor
+    else:
+        with connection.cursor() as cursor:
+            yield cursor
