@@ -35,3 +35,6 @@ errorlog = "-"
 
 # One kind of line for everything: the master's own, the workers' and the application's.
 logconfig_dict = configuration(debug=os.environ.get("DEBUG", "").lower() in ("1", "true", "yes", "on"))
+if not accesslog:  # gunicorn would write the lines all the same, as a logging configuration is given
+    silent = {"handlers": [], "level": "WARNING", "propagate": False}
+    logconfig_dict["loggers"] = {**logconfig_dict.get("loggers", {}), "gunicorn.access": silent}

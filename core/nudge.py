@@ -20,9 +20,12 @@ log = logging.getLogger(__name__)
 WAITING_BELLS = 1000  # more than that and the schedule is quicker anyway
 SILENT_SECONDS = 5.0  # after a failed publish, how long bells are skipped
 LAST_BELLS_SECONDS = 0.5  # how long a process that ends waits for its bells
-# A bell is held back this long: all commits in between share one, as a worker takes everything that is due.
-# Publishing costs a web process as much as a quarter of an order.
-GATHER_SECONDS = 0.02
+# After a bell the next one of its kind is held back this long, and all commits in between share it: a worker
+# takes everything that is due, and publishing costs a web process as much as a quarter of an order.
+GATHER_SECONDS = 0.25
+# Note [Bells do not expire]
+# A bell that is old still finds what is due. One that expired would be thrown away unread, at about the cost
+# of looking; and behind a backlog of those the schedule's own messages expire too, so that nothing is sent.
 
 Bell = tuple[str, tuple[tuple[str, Any], ...]]  # a task's name and its ids
 
@@ -76,15 +79,19 @@ class Doorbell:
                 atexit.register(self.drain)
 
     def _publish(self) -> None:
+        rung_at: dict[Bell, float] = {}
         while True:
             bell = self._queue.get()
             task, ids = bell
-            time.sleep(GATHER_SECONDS)
+            time.sleep(max(0.0, rung_at.get(bell, 0.0) + GATHER_SECONDS - time.monotonic()))
+            if len(rung_at) > WAITING_BELLS:  # bells with ids never come again
+                rung_at.clear()
+            rung_at[bell] = time.monotonic()
             with self._lock:
                 self._waiting.discard(bell)  # before it is published: a later commit needs a bell of its own
             try:
                 if time.monotonic() >= self._silent_until:
-                    current_app.send_task(task, kwargs=dict(ids), retry=False, expires=60)
+                    current_app.send_task(task, kwargs=dict(ids), retry=False)
             except Exception as failure:  # any trouble of any broker means the same: skip the bell
                 self._silent_until = time.monotonic() + SILENT_SECONDS
                 log.warning("doorbell_silent", extra={"task": task, "error": str(failure)[:200]})

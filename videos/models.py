@@ -112,6 +112,11 @@ class VideoTask(models.Model):
                 name="videos_unfinished_of_owner",
                 condition=Q(finished_at__isnull=True),
             ),
+            models.Index(
+                fields=["owner", "-created_at"],
+                name="videos_failed_of_owner",
+                condition=Q(state="failed"),
+            ),
             # Finding due work costs what is due: finished tasks are not in this index.
             models.Index(
                 fields=["state", "provider", "next_check_at"],

@@ -15,7 +15,7 @@ from core.statements import CompiledQuery, Parameter
 from tombstones.models import Claim, ClaimState
 from videos.errors import Quarantined
 from videos.models import Attempt, ProviderStatus, TaskEvent, VideoTask
-from videos.states import State
+from videos.states import FINAL, UNFINISHED, State
 
 MAX_IDS = 100  # ids in one bulk read
 
@@ -152,10 +152,12 @@ class ListFilter:
 
 
 _GROUPS = {
-    "running": Q(task__finished_at__isnull=True),
-    "finished": Q(task__finished_at__isnull=False),
-    "ready": Q(task__state=State.COMPLETED),
-    **{state.value: Q(task__state=state) for state in State},
+    "running": Q(finished_at__isnull=True),
+    "finished": Q(finished_at__isnull=False),
+    "ready": Q(state=State.COMPLETED),
+    # The second condition names an index for the few that have not ended.
+    **{state.value: Q(state=state, finished_at__isnull=True) for state in UNFINISHED},
+    **{state.value: Q(state=state) for state in FINAL},
 }
 
 
@@ -165,17 +167,19 @@ def list_views(
     """The owner's tasks, newest first, finished ones included; `before` is the last row of the page
     before.
     """
-    claims = Claim.objects.filter(owner_id=owner_id, task__owner_id=owner_id)
+    tasks = VideoTask.objects.filter(owner_id=owner_id)
     if chosen.group in _GROUPS:
-        claims = claims.filter(_GROUPS[chosen.group])
+        tasks = tasks.filter(_GROUPS[chosen.group])
     if chosen.model:
-        claims = claims.filter(task__model=chosen.model)
+        tasks = tasks.filter(model=chosen.model)
     if chosen.words:
-        claims = claims.filter(task__payload__prompt__icontains=chosen.words)
+        tasks = tasks.filter(payload__prompt__icontains=chosen.words)
     if before is not None:
         at, key = before
-        claims = claims.filter(Q(task__created_at__lt=at) | Q(task__created_at=at, task__pk__lt=key))
-    rows = _with_everything(claims).order_by("-task__created_at", "-task__pk")[:limit]
+        tasks = tasks.filter(Q(created_at__lt=at) | Q(created_at=at, pk__lt=key))
+    # The page is chosen first, so that only its rows are joined with claim, money and words.
+    page = tasks.order_by("-created_at", "-pk").values("pk")[:limit]
+    rows = _with_everything(Claim.objects.filter(pk__in=page)).order_by("-task__created_at", "-task__pk")
     return [_view(claim) for claim in rows]
 
 

@@ -236,6 +236,10 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='videotask',
+            index=models.Index(condition=models.Q(('state', 'failed')), fields=['owner', '-created_at'], name='videos_failed_of_owner'),
+        ),
+        migrations.AddIndex(
+            model_name='videotask',
             index=models.Index(condition=models.Q(('next_check_at__isnull', False)), fields=['state', 'provider', 'next_check_at'], name='videos_task_due'),
         ),
         migrations.AddIndex(
