@@ -78,3 +78,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason="needs DATABASE_URL to name a PostgreSQL database"))
         if item.get_closest_marker("redis") and not settings.BROKER_URL.startswith("redis"):
             item.add_marker(pytest.mark.skip(reason="needs BROKER_URL to name a Redis"))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """How many crash points and interleavings there were, also where several processes run the tests."""
+    from tests.concurrency import interleavings_played
+    from tests.crash import tally
+
+    tally.summarise(terminalreporter)
+    interleavings_played.summarise(terminalreporter)
