@@ -10,7 +10,7 @@ PIP_INSTALL := $(PY) -m pip install --quiet --disable-pip-version-check --no-inp
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint types audit e2e requirements clean
+.PHONY: help setup run test crash-pairs chaos bench lint types audit e2e requirements clean
 .DELETE_ON_ERROR:
 
 help: ## this list
@@ -36,6 +36,17 @@ test-javascript:
 	else \
 	  echo "JavaScript tests skipped: node 20 or later is missing."; \
 	fi
+
+crash-pairs: $(VENV)/dev-installed ## two crashes one after the other, at every pair of points; half an hour
+	$(PY) -m pytest tests/crash/pairs.py $(PYTEST_ARGS)
+
+chaos: $(VENV)/dev-installed ## the real processes, killed at random; CHAOS_ARGS for more than the short run
+	$(PY) manage.py compile_locale
+	$(PY) -m tests.chaos $(CHAOS_ARGS)
+
+bench: $(VENV)/dev-installed ## the product beside its references; needs PostgreSQL, Redis and pgbench
+	$(PY) manage.py compile_locale
+	$(PY) -m bench $(BENCH_ARGS)
 
 e2e: $(VENV)/dev-installed ## the journeys in Chromium
 	$(PY) manage.py compile_locale

@@ -52,7 +52,7 @@ def test_every_package_is_in_the_layers_the_type_check_and_the_import_order() ->
     assert in_layers == set(PACKAGES) - {"simulator"}
     assert set(linter["root_packages"]) == set(PACKAGES)
     assert set(PACKAGES) <= set(PROJECT["tool"]["mypy"]["files"])
-    assert set(PROJECT["tool"]["ruff"]["lint"]["isort"]["known-first-party"]) == {*PACKAGES, "tests"}
+    assert set(PROJECT["tool"]["ruff"]["lint"]["isort"]["known-first-party"]) == {*PACKAGES, "tests", "bench"}
 
 
 def test_every_package_is_forbidden_to_import_the_simulator_and_the_other_way_round() -> None:

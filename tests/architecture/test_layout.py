@@ -126,5 +126,5 @@ def test_every_package_of_the_project_is_known_to_these_tests() -> None:
     from tests.architecture.sources import PACKAGES
 
     packages = {path.parent.name for path in ROOT.glob("*/__init__.py")}
-    assert packages == {*PACKAGES, "tests"}
+    assert packages == {*PACKAGES, "tests", "bench"}
     assert Path(ROOT / "manage.py").exists()
