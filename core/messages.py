@@ -6,7 +6,7 @@ typed, so that an amount, a duration or a file size is written the same way ever
 
 import string
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol, runtime_checkable
@@ -175,7 +175,9 @@ def ngettext_noop(singular: str, plural: str) -> tuple[str, str]:
 
 def in_language(language: str | None) -> AbstractContextManager[None]:
     """Everything inside is said in the language, or, for None, in the one that is active already."""
-    return translation.override(language or translation.get_language() or LANGUAGES[0])
+    active = translation.get_language()
+    wanted = language or active or LANGUAGES[0]
+    return nullcontext() if wanted == active else translation.override(wanted)
 
 
 def variables_of(sentence: str) -> frozenset[str]:

@@ -197,13 +197,15 @@ def insert(row: Model) -> None:
 
 @contextmanager
 def _cursor() -> Iterator[CursorWrapper]:
-    if connection.vendor == "postgresql":
-        connection.close_if_health_check_failed()
-        connection.ensure_connection()
-        with connection.wrap_database_errors:
-            bound = psycopg.Cursor(connection.connection)
-        with connection._prepare_cursor(bound) as cursor:  # type: ignore[attr-defined]  # missing in the stubs
-            yield cursor
-    else:
+    if connection.vendor != "postgresql":
         with connection.cursor() as cursor:
             yield cursor
+        return
+    connection.close_if_health_check_failed()
+    connection.ensure_connection()
+    wire = connection.connection
+    # One for the life of a connection: making it costs as much as a small statement. Each use fetches all.
+    bound = wire.__dict__.get("bound_cursor")
+    if bound is None:
+        bound = wire.__dict__["bound_cursor"] = psycopg.Cursor(wire)
+    yield connection._prepare_cursor(bound)  # type: ignore[attr-defined]  # missing in the stubs

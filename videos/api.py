@@ -3,6 +3,7 @@
 from typing import Any
 from uuid import UUID
 
+import structlog
 from django.conf import settings
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
@@ -28,6 +29,8 @@ from videos.prices import prices_by_model
 from videos.problems import problem
 from videos.queries import MAX_IDS, ListFilter, TaskView
 from videos.states import State
+
+log = structlog.get_logger(__name__)
 
 LIST_GROUPS = ("all", "running", "ready", *(state.value for state in State))
 
@@ -58,6 +61,8 @@ class VideoList(VideosApi):
             submitted = operations.submit_video(owner_id=owner_id, fields=request.data, token=token, now=now)
         except IdReused:
             return _reused(request, view_or_404(request, str(request.data["id"])))
+        # The line that joins a request's id and its task's.
+        log.info("video_ordered", task_id=str(submitted.view.claim.pk), is_new=submitted.is_new)
         return answer_submission(request, submitted)
 
     @extend_schema(

@@ -4,7 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
+from functools import partial
 from typing import Any
+
+import structlog
 
 from billing import operations as billing
 from billing.models import Charge
@@ -14,6 +17,8 @@ from tombstones.models import Claim
 from videos import deletion
 from videos.models import Evidence, TaskEvent, VideoTask
 from videos.states import EvidenceKind, State, sources_of
+
+log = structlog.get_logger(__name__)
 
 POLICY = "policy"  # the actor of decisions that rules make by themselves
 
@@ -57,6 +62,8 @@ def note_event(*, task: VideoTask, to: str, cause: str, actor: str, now: datetim
     TaskEvent.objects.create(
         task_id=task.pk, from_state=task.state, to_state=to, cause=cause[:64], actor=actor, created_at=now
     )
+    told = {"task_id": str(task.pk), "from_state": str(task.state), "to_state": str(to), "cause": cause[:64]}
+    db.after_commit(partial(log.info, "task_changed", **told))
 
 
 @db.transaction_required
