@@ -62,6 +62,14 @@ def quick_passwords(settings: Any) -> None:
 
 
 @pytest.fixture(autouse=True)
+def default_language() -> None:
+    """A request leaves its language active in its thread; no test speaks that of another."""
+    from django.utils import translation
+
+    translation.deactivate()
+
+
+@pytest.fixture(autouse=True)
 def fresh_cache() -> None:
     """Rate limits of one test do not reach the next."""
     from django.core.cache import cache
