@@ -49,8 +49,11 @@ class Fleet(ProductProcess):
 
     def __init__(self, folder: Path, *, database_url: str, broker_url: str, liveness: int) -> None:
         provider = SimulatorProcess(folder / "provider", port=free_port())
+        scratch = folder / "scratch"  # killed processes leave temporary folders behind
+        scratch.mkdir(exist_ok=True)
+        settings = {**SETTINGS, "TMPDIR": str(scratch)}
         super().__init__(
-            folder / "product", database_url, broker_url, simulator=provider, env=SETTINGS, balance="1"
+            folder / "product", database_url, broker_url, simulator=provider, env=settings, balance="1"
         )
         self.provider = provider
         self.processes: dict[str, Guarded] = {}
