@@ -5,6 +5,7 @@ import random
 import re
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -19,6 +20,8 @@ from tests.cases.evidence import wait_for
 from tests.product_process import ProductProcess
 
 SECONDS = 15.0  # the case asks for 60: set it here to run the whole of it by hand
+# The worker has one turn in nine at the only write lock; the clients go on until its first video is deleted.
+LONGEST_SECONDS = 60.0
 CLIENTS = 8
 PAUSE_SECONDS = 0.02  # between two requests of a client
 LOCKED_SECONDS = 3.0
@@ -75,6 +78,7 @@ class Busy:
     product: ProductProcess
     session: str
     number: int
+    was_deleted: threading.Event  # by any client
     ids: list[str] = field(default_factory=list)
     answers: Counter[tuple[str, int]] = field(default_factory=Counter)
     deleted: int = 0
@@ -84,8 +88,10 @@ class Busy:
         chance = random.Random(self.number)
         steps = [self.order, self.order, self.look, self.look, self.list, self.statement, self.delete]
         self.answers["order", self.order(chance)] += 1  # so that there is something to look at
-        until = time.monotonic() + SECONDS
-        while time.monotonic() < until:
+        start = time.monotonic()
+        while (passed := time.monotonic() - start) < LONGEST_SECONDS:
+            if passed >= SECONDS and self.was_deleted.is_set():
+                break
             began = time.monotonic()
             step = chance.choice([*steps, self.admin])
             self.answers[step.__name__, step(chance)] += 1
@@ -106,7 +112,9 @@ class Busy:
         """The oldest that is not deleted yet, whose outcome may be open; else the newest once more."""
         oldest = self.ids[min(self.deleted, len(self.ids) - 1)]
         status = self.product.api("DELETE", f"/api/videos/{oldest}").status
-        self.deleted += status == 204
+        if status == 204:
+            self.deleted += 1
+            self.was_deleted.set()
         return status
 
     def list(self, chance: random.Random) -> int:
@@ -141,11 +149,12 @@ def test_eight_clients_beside_the_worker_meet_no_error_and_no_locked_database(
 ) -> None:
     session = embedded.python(SESSION).strip()
     charges_before, _ = charges_and_completed(embedded)
-    busy = [Busy(embedded, session, number) for number in range(CLIENTS)]
+    was_deleted = threading.Event()
+    busy = [Busy(embedded, session, number, was_deleted) for number in range(CLIENTS)]
     with ThreadPoolExecutor(CLIENTS) as threads:
         list(threads.map(Busy.run, busy))
     answers: Counter[tuple[str, int]] = sum((client.answers for client in busy), Counter())
-    print(f"{sum(answers.values())} answers in {SECONDS:g} s: {sorted(answers.items())}")
+    print(f"{sum(answers.values())} answers: {sorted(answers.items())}")
     print(f"the slowest took {max(client.slowest for client in busy):.2f} s")
     assert {status for _, status in answers} <= CALM, answers
     assert {step for step, _ in answers} == {"order", "look", "delete", "list", "statement", "admin"}
