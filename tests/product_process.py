@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, ClassVar
 
 import psycopg
 import redis
@@ -36,7 +36,6 @@ ROOT = Path(__file__).resolve().parent.parent
 PROCESSES = ("web", "worker", "beat")
 START_SECONDS = 40.0  # three interpreters that import Django, on a busy machine
 STOP_SECONDS = 30.0  # longer than the web process may take to finish its requests
-COMMAND_SECONDS = 60.0
 LOOK_SECONDS = 0.1  # between two looks at a task
 LOG_TAIL = 4000  # characters of each log that a failure shows
 USER, PASSWORD = "tester", "correct horse battery"
@@ -76,6 +75,7 @@ class ProductProcess:
     env: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     balance: str = field(default=BALANCE, kw_only=True)
     port: int = field(default_factory=free_port, kw_only=True)
+    command_seconds: ClassVar[float] = 60.0  # for one command of `manage.py`
     token: str = field(default="", init=False)
     _guards: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict, init=False, repr=False)
 
@@ -342,7 +342,7 @@ class ProductProcess:
             env=self._environment,
             capture_output=True,
             text=True,
-            timeout=COMMAND_SECONDS,
+            timeout=self.command_seconds,
             check=False,
         )
         if done.returncode != 0:

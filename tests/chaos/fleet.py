@@ -4,7 +4,6 @@ Whatever dies is started again, as a process manager does.
 """
 
 import os
-import subprocess
 import threading
 import time
 from pathlib import Path
@@ -17,7 +16,6 @@ from tests.simulator_process import ROOT, SimulatorProcess, free_port
 NAMES = ("simulator", "web", "worker-1", "worker-2", "beat")
 LOOK_SECONDS = 0.2  # between two looks whether something died
 READY_SECONDS = 60.0
-COMMAND_SECONDS = 600.0
 # A master alone serves nobody: gunicorn has two workers, Celery two processes in its pool.
 LEAST = {"simulator": 1, "web": 3, "worker-1": 3, "worker-2": 3, "beat": 1}
 
@@ -45,7 +43,9 @@ SETTINGS = {
 
 
 class Fleet(ProductProcess):
-    """The five processes on one database and one broker. `restarts` counts what was started again."""
+    """The five processes on one database and one broker. `deaths` counts what was started again."""
+
+    command_seconds = 600.0  # the books of ten thousand videos
 
     def __init__(self, folder: Path, *, database_url: str, broker_url: str, liveness: int) -> None:
         provider = SimulatorProcess(folder / "provider", port=free_port())
@@ -115,21 +115,6 @@ class Fleet(ProductProcess):
             if descriptor is not None:
                 os.close(descriptor)
         self._alive = self._liveness = None  # the database goes with its cluster
-
-    def _run(self, command: list[str]) -> str:
-        """As for any product, with time enough for the books of ten thousand videos."""
-        done = subprocess.run(
-            command,
-            cwd=ROOT,
-            env=self._environment,
-            capture_output=True,
-            text=True,
-            timeout=COMMAND_SECONDS,
-            check=False,
-        )
-        if done.returncode != 0:
-            raise RuntimeError(f"{command[1:3]} failed: {done.stdout[-4000:]}{done.stderr[-4000:]}")
-        return done.stdout
 
     def _keep_running(self) -> None:
         while self._is_watching.is_set():
